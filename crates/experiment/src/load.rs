@@ -327,8 +327,9 @@ impl TraceRef {
                     message.push_str(&format!("; {what}: {}", Log::list(calls)));
                 }
             }
-            let help = "descriptors that were open before the log need their paths: \
-                        strace -f -y -ttt -T -o FILE -p PID";
+            let paths = "descriptors that were open before the log need their paths: \
+                         strace -f -y -ttt -T -o FILE -p PID";
+            let help = log.remark_devices().unwrap_or_else(|| paths.into());
             return Err(Diagnostic::file(&self.file, message).with_help(help));
         }
         let digest = iosched_engine::fnv1a(text.as_bytes());

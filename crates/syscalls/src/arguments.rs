@@ -16,7 +16,7 @@ pub struct Fd(pub u32);
 pub struct MapId(pub u32);
 
 /// How a file is opened; flags are joined with `|`.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct OpenFlags(u16);
 
 impl OpenFlags {

@@ -11,6 +11,7 @@ use iosched_types::Diagnostic;
 
 use super::lexer::{Line, MAX_ERRORS, RawOption, Section};
 use super::option::{Kind, find_option};
+use super::pasted::Pasted;
 
 /// fio's own options that take a value and change only its report or how it runs.
 const REPORTS: &[&str] = &[
@@ -99,7 +100,7 @@ pub(crate) fn sections(
 
 /// The program under the names that posts give it: `fio`, `FIO`, `/usr/bin/fio`, `fio.exe`, `fio-3.33`, and images of
 /// containers that run it (`user/fio:latest`).
-fn is_fio(word: &str) -> bool {
+pub(super) fn is_fio(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
     let name = name.split(':').next().unwrap_or_default();
     let version = |v: &str| v.starts_with(|c: char| c.is_ascii_digit());
@@ -117,7 +118,7 @@ fn at_fio(words: &[Word], assigned: &BTreeMap<String, String>) -> Option<usize> 
     words.windows(2).position(|pair| program(&pair[0]) && pair[1].text.starts_with(DASHES))
 }
 
-const DASHES: [char; 3] = ['-', '–', '—'];
+pub(super) const DASHES: [char; 3] = ['-', '–', '—'];
 
 fn shown(words: &[Word]) -> String {
     let text = words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ");
@@ -145,8 +146,10 @@ fn is_name(name: &str) -> bool {
 /// Splits a text into commands of words, as far as a shell does so without running anything.
 fn commands(file: &Rc<str>, text: &str) -> Vec<Vec<Word>> {
     let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
+    let mut pasted = Pasted::of(text);
     for (i, raw) in text.split('\n').enumerate() {
         let raw = raw.strip_suffix('\r').unwrap_or(raw);
+        let raw = if split.quote.is_none() && pasted.is_no_command(raw) { "" } else { raw };
         let line = Line::new(file, i + 1, raw);
         // Blanks behind the backslash come from pages; the line goes on all the same.
         let body = raw.trim_end();

@@ -24,6 +24,7 @@ mod newer;
 pub mod on_files;
 mod option;
 mod parse;
+mod pasted;
 pub mod process;
 mod replay;
 mod shape;

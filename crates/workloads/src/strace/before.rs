@@ -11,6 +11,7 @@ use super::args::{self, number};
 use super::line::{self, End, Said};
 use super::names;
 use super::read::{Call, Reader, makes_tasks};
+use super::rows::Rows;
 
 /// Calls with a descriptor first that only files take.
 const OF_FILES: &str = "pread64 pread preadv preadv2 pwrite64 pwrite pwritev pwritev2 fsync fdatasync lseek _llseek llseek \
@@ -79,10 +80,10 @@ struct Look {
 
 impl Before {
     /// Looks at a whole log.
-    pub(super) fn of(text: &str) -> Before {
+    pub(super) fn of(rows: &Rows<'_>) -> Before {
         let mut look = Look::default();
-        for line in text.lines() {
-            let Ok(line) = line::read(line) else { continue };
+        for row in &rows.rows {
+            let Ok(line) = line::read(&row.text) else { continue };
             let pid = line.pid.unwrap_or(0);
             match line.said {
                 Said::Whole { name, args, end } => look.call(pid, name, &args, end),
@@ -234,6 +235,13 @@ impl Reader {
             return None;
         }
         let printed = printed(arg);
+        if let Some(Some(path)) = &printed
+            && self.device(path)
+        {
+            let file = self.new_file(path);
+            self.hold(c, fd, Some(file), false);
+            return Some(file);
+        }
         let path = match &printed {
             Some(path) => path.clone().filter(|p| !names::elsewhere(p))?,
             None if shown.is_none() => return None,

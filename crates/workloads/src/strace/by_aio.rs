@@ -2,6 +2,7 @@
 
 use super::Act;
 use super::args::{number, split};
+use super::by_flags;
 use super::read::{Call, Reader};
 
 impl Reader {
@@ -32,7 +33,11 @@ impl Reader {
     /// One control block; `None` for what is on no file of the log, or where strace does not print the length.
     fn started(&mut self, c: &Call<'_>, block: &str) -> Option<Act> {
         let n = |name| number(member(block, name)?).map(i64::cast_unsigned);
-        let file = self.behind(c, member(block, "aio_fildes")?)??;
+        let mut file = self.behind(c, member(block, "aio_fildes")?)??;
+        if self.is_device(file) {
+            self.log.devices.insert(self.opened[file as usize].as_str().into());
+            return None;
+        }
         let command = member(block, "aio_lio_opcode")?.strip_prefix("IOCB_CMD_")?;
         let write = command.starts_with("PWRITE");
         if !write && !command.starts_with("PREAD") {
@@ -44,7 +49,11 @@ impl Reader {
         };
         let (at, len) = (n("aio_offset")?, len.filter(|len| *len > 0)?);
         match write {
-            true => self.disk.wrote(file, Some(at), len),
+            true => {
+                let flags = by_flags::of_write(member(block, "aio_rw_flags").unwrap_or_default());
+                self.disk.wrote(file, Some(at), len);
+                file = self.with_flags(file, flags);
+            }
             false => self.disk.read(file, Some(at), len),
         }
         Some(Act::Submit { file, write, at, len: u32::try_from(len).unwrap_or(u32::MAX) })

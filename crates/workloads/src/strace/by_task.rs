@@ -44,8 +44,15 @@ impl Reader {
     pub(super) fn task_call(&mut self, c: &Call<'_>) -> bool {
         match c.name {
             "chdir" => {
-                if let (Some(path), Some(_)) = (self.path(c, None, 0), c.ok()) {
-                    self.disk.found(&path, true);
+                let path = self.path(c, None, 0);
+                if let (Some(path), Some(_)) = (&path, c.ok()) {
+                    self.disk.found(path, true);
+                }
+                // To /dev, for one.
+                let other = || self.any_path(c, None, 0);
+                if let (Some(path), Some(_)) = (path.or_else(other), c.ok())
+                    && (self.part.is_none() || self.is_inside(&path))
+                {
                     if let Some(cwd) = self.tables.cwd(c.pid) {
                         *cwd = path;
                     }

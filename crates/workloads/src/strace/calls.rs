@@ -6,6 +6,7 @@ use iosched_types::Bytes;
 use super::Act;
 use super::args::{has, number, string};
 use super::before::printed;
+use super::by_flags;
 use super::names;
 use super::read::{Call, Reader, makes_tasks};
 use super::tables::Held;
@@ -105,6 +106,10 @@ impl Reader {
             }
             return None;
         };
+        if self.is_device(file) {
+            self.on_device(c, file);
+            return None;
+        }
         Some(file)
     }
 
@@ -120,6 +125,17 @@ impl Reader {
     /// The path of an argument, looked up from the directory of another where there is one. Symbolic links on its way are
     /// followed; one that it ends with is what it stands for.
     pub(super) fn own_path(
+        &mut self,
+        c: &Call<'_>,
+        dir: Option<usize>,
+        i: usize,
+    ) -> Option<String> {
+        let path = self.any_path(c, dir, i)?;
+        (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
+    }
+
+    /// The same of any file.
+    pub(super) fn any_path(
         &mut self,
         c: &Call<'_>,
         dir: Option<usize>,
@@ -141,8 +157,7 @@ impl Reader {
             _ => self.tables.cwd(c.pid)?.clone(),
         };
         let path = names::absolute(&from, &name);
-        let path = self.symlinks.resolve(&path, false).unwrap_or(path);
-        (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
+        Some(self.symlinks.resolve(&path, false).unwrap_or(path))
     }
 
     /// What a link says, as a name of the log.
@@ -202,7 +217,9 @@ impl Reader {
         let cloexec = has(&words, "O_CLOEXEC");
         let Some(mut path) = path else {
             if let Some(fd) = c.ok() {
-                self.hold(c, fd, None, cloexec);
+                let device = self.any_path(c, dir, i).filter(|path| self.device(path));
+                let file = device.map(|path| self.new_file(&path));
+                self.hold(c, fd, file, cloexec);
             }
             return self.elsewhere(c);
         };
@@ -280,14 +297,16 @@ impl Reader {
     fn write(&mut self, c: &Call<'_>) -> bool {
         let Some(file) = self.file(c, 0) else { return true };
         let Some(n) = c.ok().map(i64::cast_unsigned) else { return self.null(c) };
-        match position(c) {
+        let flags = by_flags::of_write(if c.name == "pwritev2" { c.arg(4) } else { "" });
+        let through = self.with_flags(file, flags);
+        match position(c).filter(|_| !flags.has(OpenFlags::APPEND)) {
             Some(at) => {
                 self.disk.wrote(file, Some(at), n);
-                self.done(c, Act::Pwrite { file, at, len: n }, c.answer())
+                self.done(c, Act::Pwrite { file: through, at, len: n }, c.answer())
             }
             None => {
                 self.disk.wrote(file, None, n);
-                self.done(c, Act::Write { file, len: n }, c.answer())
+                self.done(c, Act::Write { file: through, len: n }, c.answer())
             }
         }
     }
@@ -369,10 +388,15 @@ impl Reader {
         let sends = c.name.starts_with("sendfile");
         let (from, to, offset) = if sends { (1, 0, 2) } else { (0, 2, 1) };
         let Some(source) = self.file(c, from) else { return true };
-        let target = self.behind(c, c.arg(to)).flatten();
+        let mut target = self.behind(c, c.arg(to)).flatten();
+        if let Some(file) = target.filter(|file| self.is_device(*file)) {
+            self.on_device(c, file);
+            target = None;
+        }
         let (at, goes) = (place(c.arg(offset)), place(c.arg(3)).filter(|_| !sends));
         self.disk.read(source, at, n);
         if let Some(target) = target {
+            self.with_flags(target, OpenFlags::default());
             self.disk.wrote(target, goes, n);
         }
         if let (Some(to), None, None) = (target, at, goes) {
@@ -398,9 +422,10 @@ fn place(arg: &str) -> Option<Bytes> {
     number(arg.strip_prefix('[')?.split([']', ' ']).next()?).map(i64::cast_unsigned)
 }
 
-/// Where a call with a position reads or writes.
+/// Where a call with a position reads or writes. The position -1 is the file's own (`preadv2`, `pwritev2`).
 fn position(c: &Call<'_>) -> Option<Bytes> {
-    c.name.starts_with('p').then(|| c.number(3).map_or(0, i64::cast_unsigned))
+    let at = c.name.starts_with('p').then(|| c.number(3).unwrap_or(0));
+    at.filter(|at| *at != -1).map(i64::cast_unsigned)
 }
 
 fn flags(words: &str) -> OpenFlags {

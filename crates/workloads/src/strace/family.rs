@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::Act;
 use super::line;
 use super::read::{Call, Reader};
+use super::rows::Rows;
 
 /// What is known of the numbers of processes.
 ///
@@ -27,8 +28,9 @@ pub(super) struct Family {
 }
 
 impl Family {
-    pub(super) fn of(text: &str) -> Family {
-        Family { lines: text.lines().filter_map(|l| line::pid(l).0).collect(), ..Family::default() }
+    pub(super) fn of(rows: &Rows<'_>) -> Family {
+        let lines = rows.rows.iter().filter_map(|row| line::pid(&row.text).0).collect();
+        Family { lines, ..Family::default() }
     }
 
     /// Whether no line says whose it is.

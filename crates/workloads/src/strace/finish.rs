@@ -40,6 +40,7 @@ impl Reader {
         }
         self.remark();
         self.remark_before();
+        self.open_flagged();
         self.find_walks();
         let (directories, files) = self.disk.before(self.part.as_ref().map(|p| p.below.as_str()));
         self.log.tops = if self.part.is_some() { &[] } else { &["root", "work"] };
@@ -49,6 +50,7 @@ impl Reader {
     }
 
     fn remark(&mut self) {
+        self.log.warnings.extend(self.log.remark_devices());
         self.remark_missing();
         let unfinished = self.pending.values().filter(|p| !p.done).count() + self.killed;
         if unfinished > 0 {

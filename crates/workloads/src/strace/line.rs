@@ -73,9 +73,8 @@ fn bad<T>(line: &str, rest: &str, message: &'static str) -> Result<T, Bad> {
 
 /// Reads a line.
 pub(super) fn read(line: &str) -> Result<Line<'_>, Bad> {
-    // As it stands in what people quote: indented, behind the ^C that ended it.
-    let begin = line.trim_start_matches([' ', '\t', '\u{feff}']);
-    let (pid, rest) = pid(begin.strip_prefix("^C").unwrap_or(begin));
+    // As it stands in what people quote: indented.
+    let (pid, rest) = pid(line.trim_start_matches([' ', '\t', '\u{feff}']));
     let (stamp, coarse, rest) = stamp(rest);
     // With -r beside another stamp.
     let rest = match rest.strip_prefix("(+").and_then(|r| r.split_once(')')) {
@@ -162,7 +161,9 @@ fn said<'a>(line: &'a str, rest: &'a str) -> Result<Said<'a>, Bad> {
         return Ok(if gone.contains("superseded") { Said::Nothing } else { Said::Gone });
     }
     // `-k` prints the stack of a call behind it, a function a line.
-    let aside = ["--- ", "#", "> ", "$ "].iter().any(|sign| rest.starts_with(sign));
+    let aside = ["--- ", "#", "> ", "$ ", "System call usage summary for "]
+        .iter()
+        .any(|sign| rest.starts_with(sign));
     // strace before 4.7 says no name: `Process 7 attached - interrupt to quit`.
     let of_process = |r: &str| {
         let (n, what) = r.split_once(' ').unwrap_or((r, ""));

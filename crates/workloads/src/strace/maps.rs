@@ -20,7 +20,7 @@ impl Reader {
     pub(super) fn map(&mut self, c: &Call<'_>) -> bool {
         let (protection, flags) = (c.arg(2), c.arg(3));
         let writes = has(flags, "MAP_SHARED") && has(protection, "PROT_WRITE");
-        let file = self.behind(c, c.arg(4)).flatten();
+        let file = self.behind(c, c.arg(4)).flatten().filter(|file| !self.is_device(*file));
         self.maps += u64::from(writes && file.is_some() && c.ok().is_some());
         let loads = has(protection, "PROT_EXEC")
             || ["MAP_FIXED", "MAP_DENYWRITE"].iter().any(|word| has(flags, word));

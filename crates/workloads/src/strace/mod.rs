@@ -4,7 +4,7 @@
 //! numbers, so a replay names open files ([`Act`]'s `file`) and tasks of its own. It works out the files that existed
 //! when the log began, with their lengths, from the calls on them ([`Log::files`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_syscalls::{Advice, Answer, OpenFlags, Whence};
 use iosched_types::{Bytes, Nanos};
@@ -12,9 +12,11 @@ use iosched_types::{Bytes, Nanos};
 mod args;
 mod before;
 mod by_aio;
+mod by_flags;
 mod by_name;
 mod by_task;
 mod calls;
+mod devices;
 mod family;
 mod finish;
 mod line;
@@ -24,6 +26,7 @@ mod names;
 mod prepare;
 mod read;
 mod replay;
+mod rows;
 mod symlinks;
 mod tables;
 mod walks;
@@ -61,6 +64,8 @@ pub struct Log {
     pub unknown: BTreeMap<String, u64>,
     /// Calls on objects that are not files on a disk (terminals, sockets, `/proc`), by name. They cost a call.
     pub elsewhere: BTreeMap<String, u64>,
+    /// Block devices with calls on them, which are not replayed.
+    pub devices: BTreeSet<Box<str>>,
     /// Whether the log says how long a task thought between its calls.
     pub paced: bool,
     /// What the user should know.

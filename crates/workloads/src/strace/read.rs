@@ -1,6 +1,5 @@
 //! Reading a log, line by line.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
@@ -10,14 +9,15 @@ use iosched_types::{Diagnostic, Nanos};
 
 use super::args;
 use super::before::Before;
+use super::by_flags::Flagged;
 use super::family::Family;
 use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
 use super::links::Links;
 use super::prepare::Disk;
+use super::rows::{LOOKED_AT, Row, Rows};
 use super::symlinks::Symlinks;
 use super::tables::Tables;
 use super::walks::Listing;
-use super::who::attaches;
 use super::{Act, Log, Step, Task};
 
 /// How a log is read.
@@ -128,6 +128,8 @@ pub(super) struct Reader {
     pub(super) mapped: BTreeMap<(u32, i64), super::maps::Mapped>,
     /// Asynchronous I/Os of each task that were not waited for yet.
     pub(super) under_way: BTreeMap<usize, u64>,
+    /// Writes with flags of their own.
+    pub(super) flagged: Flagged,
     /// Time of failed calls that the next step of each task has before it.
     owed: Vec<Nanos>,
 }
@@ -137,8 +139,9 @@ pub(super) struct Reader {
 /// # Errors
 /// The place where something is no call, and what to do; a log without any call.
 pub fn parse(file: &str, text: &str, options: Options) -> Result<Log, Diagnostic> {
-    let before = Before::of(text);
-    read_all(Reader { before, ..Reader::new(text, options, None) }, file, text)
+    let rows = Rows::of(text, usize::MAX);
+    let before = Before::of(&rows);
+    read_all(Reader { before, ..Reader::new(text, &rows, options, None) }, file, text, &rows)
 }
 
 /// Reads a part of a log.
@@ -146,76 +149,50 @@ pub fn parse(file: &str, text: &str, options: Options) -> Result<Log, Diagnostic
 /// # Errors
 /// As [`parse`].
 pub fn parse_part(file: &str, text: &str, options: Options, part: Part) -> Result<Log, Diagnostic> {
-    read_all(Reader::new(text, options, Some(part)), file, text)
+    let rows = Rows::of(text, usize::MAX);
+    read_all(Reader::new(text, &rows, options, Some(part)), file, text, &rows)
 }
 
-fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnostic> {
-    let (mut carried, mut attached) = (String::new(), Vec::new());
+fn read_all(
+    mut reader: Reader,
+    file: &str,
+    text: &str,
+    rows: &Rows<'_>,
+) -> Result<Log, Diagnostic> {
     let ends_whole = text.is_empty() || text.ends_with('\n');
-    let last = text.lines().count();
-    // Around the code of a Markdown text is prose.
-    let fenced = text.lines().any(is_fence);
-    let mut inside = false;
-    for (i, raw) in text.lines().enumerate() {
-        let number = i + 1;
-        if fenced && (is_fence(raw) || !inside) {
-            inside ^= is_fence(raw);
-            continue;
-        }
-        if let Some((begun, pid)) = attaches(raw) {
-            carried += begun;
-            attached.extend(pid);
-            if carried.is_empty() {
-                attached.drain(..).for_each(|pid| reader.attached(pid));
-            }
-            continue;
-        }
-        let line = match carried.is_empty() {
-            true => Cow::Borrowed(raw),
-            false => Cow::Owned(std::mem::take(&mut carried) + raw),
-        };
-        match line::read(&line) {
-            Ok(read) => {
-                reader.take(read, number as u32);
-                // The line that was interrupted had begun before.
-                attached.drain(..).for_each(|pid| reader.attached(pid));
-            }
-            Err(bad) if number == last && (!ends_whole || bad.message.contains("is cut")) => {
+    let last = rows.rows.last().map_or(0, |row| row.number);
+    for Row { number, text, attached } in &rows.rows {
+        match line::read(text) {
+            Ok(read) => reader.take(read, *number as u32),
+            Err(bad) if *number == last && (!ends_whole || bad.message.contains("is cut")) => {
                 let place = format!("the log ends in the middle of line {number}");
                 reader.log.warnings.push(place);
             }
-            Err(bad) => return Err(diagnose(file, &line, number, &bad)),
+            Err(bad) => return Err(diagnose(file, text, *number, &bad)),
         }
+        // A line that was interrupted had begun before.
+        attached.iter().for_each(|pid| reader.attached(*pid));
+    }
+    if reader.log.calls == 0 && rows.table {
+        let d = Diagnostic::file(file, "strace -c counts calls: there is no call to replay");
+        return Err(d.with_help("make a log with: strace -f -ttt -T -o FILE COMMAND"));
     }
     reader.finish(file)
 }
 
-/// Whether a line begins or ends code in a Markdown text.
-fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("```") || line.starts_with("~~~")
-}
-
-/// Lines that are looked at to recognise a log.
-const LOOKED_AT: usize = 200;
-
 /// Whether a text is a log of strace: it begins with lines of one, whatever its file is called.
 #[must_use]
 pub fn recognise(text: &str) -> bool {
-    let fenced = text.lines().take(LOOKED_AT).any(is_fence);
-    let (mut calls, mut others, mut inside) = (0, 0, false);
-    for raw in text.lines().take(LOOKED_AT) {
-        if fenced && (is_fence(raw) || !inside) {
-            inside ^= is_fence(raw);
-            continue;
-        }
-        match line::read(raw).map(|l| l.said) {
+    let rows = Rows::of(text, LOOKED_AT);
+    let (mut calls, mut others) = (0, 0);
+    for row in &rows.rows {
+        match line::read(&row.text).map(|l| l.said) {
             Ok(Said::Whole { .. } | Said::Begun { .. } | Said::Resumed { .. }) => calls += 1,
             Ok(_) => {}
-            Err(_) => others += usize::from(attaches(raw).is_none()),
+            Err(_) => others += 1,
         }
     }
-    calls > others
+    calls > others || rows.table && others == 0
 }
 
 fn diagnose(file: &str, line: &str, number: usize, bad: &Bad) -> Diagnostic {
@@ -232,7 +209,7 @@ fn diagnose(file: &str, line: &str, number: usize, bad: &Bad) -> Diagnostic {
 }
 
 impl Reader {
-    fn new(text: &str, options: Options, part: Option<Part>) -> Reader {
+    fn new(text: &str, rows: &Rows<'_>, options: Options, part: Option<Part>) -> Reader {
         Reader {
             log: Log::default(),
             known: BTreeMap::new(),
@@ -243,7 +220,7 @@ impl Reader {
             before: Before::default(),
             opened: Vec::new(),
             dead: BTreeMap::new(),
-            family: Family::of(text),
+            family: Family::of(rows),
             pending: BTreeMap::new(),
             free: Vec::new(),
             clock: None,
@@ -259,6 +236,7 @@ impl Reader {
             mapped: BTreeMap::new(),
             listings: Vec::new(),
             under_way: BTreeMap::new(),
+            flagged: Flagged::default(),
             owed: Vec::new(),
         }
     }
@@ -452,6 +430,10 @@ impl Reader {
         if self.starts(task, act) {
             return;
         }
+        let act = match act {
+            Act::Close { file } if self.is_device(file) => Act::Null,
+            act => act,
+        };
         let mut think = match (self.free[task].take(), call.start) {
             (Some(free), Some(start)) => start.saturating_sub(free),
             _ => 0,

@@ -88,12 +88,3 @@ impl Reader {
         self.tables.arrive(pid, task, &cwd, self.before.threads);
     }
 }
-
-/// What strace says in the middle of a line on a terminal, `clone(…strace: Process 7 attached`: what stood before it, and
-/// who is attached.
-pub(super) fn attaches(line: &str) -> Option<(&str, Option<u32>)> {
-    const SAID: &str = "strace: Process ";
-    let begun = line.strip_suffix(" attached")?;
-    let at = begun.rfind(SAID)?;
-    Some((&begun[..at], begun[at + SAID.len()..].parse().ok()))
-}

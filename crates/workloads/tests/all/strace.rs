@@ -7,6 +7,9 @@ use iosched_syscalls::{Call, Entry, Errno, Kind, OpenFlags};
 use iosched_workloads::strace::{Act, Log, Options, Part, Replay, parse, parse_part};
 
 mod before;
+mod devices;
+mod flags;
+mod forms;
 mod tasks;
 
 fn log(text: &str) -> Log {
