@@ -10,7 +10,12 @@ const REPLAY: &str = "a trace has no result to compare: fio replays it (blkparse
 const OBSERVES: &str =
     "it observes a machine and is no result of a run: measure with fio, and import fio's JSON";
 
-const ALL: [Known; 17] = [
+const ALL: [Known; 18] = [
+    (
+        "the output of test_fsync, PostgreSQL 9.0 or older",
+        |t, _| t.contains("Simple write timing:") && t.contains("sync"),
+        "it has seconds of a loop, not rates: run pg_test_fsync of PostgreSQL 9.1 or newer, and import what it prints",
+    ),
     (
         "a binary trace of blktrace",
         |t, _| t.starts_with("\u{7}tae") || t.starts_with("eat\u{7}") || t.contains("\u{7}tae"),
