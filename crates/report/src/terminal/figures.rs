@@ -124,32 +124,43 @@ impl Figures {
         f
     }
 
-    /// fio's JSON without bins has means and percentiles of completion latencies, which are metrics here. The mean of
-    /// several directions is that of their I/Os; percentiles of several are unknown.
+    /// fio's output without bins has means and percentiles, which are metrics here: of total latencies where it was asked
+    /// for these, else of completion latencies. The mean of several directions is that of their I/Os; percentiles of several
+    /// are unknown.
     fn take_percentiles(&mut self, r: &Record) {
-        let known = |d: &DirStats| d.ios == 0 || !d.latency().is_empty();
-        if r.jobs.iter().flat_map(sides).all(known) {
-            return;
-        }
         let find = |name: &str| r.metrics.iter().find(|m| m.name == name).map(|m| m.value);
         let several = r.jobs.len() > 1;
-        let tables: Vec<(String, u64)> = r
+        let mut tables: Vec<(String, u64)> = r
             .jobs
             .iter()
             .flat_map(|j| {
                 let prefix = if several { format!("job/{}/", j.name) } else { String::new() };
-                let of = |(d, side): (&str, &DirStats)| (format!("{prefix}{d}.clat"), side.ios);
+                let of = |(d, side): (&str, &DirStats)| (format!("{prefix}{d}"), side.ios);
                 ["read", "write", "trim"].into_iter().zip(sides(j)).map(of).collect::<Vec<_>>()
             })
             .filter(|(_, ios)| *ios > 0)
             .collect();
-        let part = |(t, ios): &(String, u64)| Some(find(&format!("{t}.mean"))? * *ios as f64);
-        let sum: Option<f64> = tables.iter().map(part).sum();
-        let ios: u64 = tables.iter().map(|(_, n)| n).sum();
-        self.total = false;
-        self.mean = sum.map_or(f64::NAN, |s| s / ios as f64);
+        let known = |d: &DirStats| d.ios == 0 || !d.latency().is_empty();
+        if tables.is_empty() {
+            // `unified_rw_reporting`: reads and writes have the same figures.
+            let Some((bandwidth, iops)) = find("mixed.bw").zip(find("mixed.iops")) else { return };
+            (self.bandwidth, self.iops) = (bandwidth, iops);
+            tables.push(("mixed".into(), 1));
+        } else if r.jobs.iter().flat_map(sides).all(known) {
+            return;
+        }
+        let mean = |kind: &str| -> Option<f64> {
+            let ios: u64 = tables.iter().map(|(_, n)| n).sum();
+            let part =
+                |(t, n): &(String, u64)| Some(find(&format!("{t}.{kind}.mean"))? * *n as f64);
+            tables.iter().map(part).sum::<Option<f64>>().map(|sum| sum / ios as f64)
+        };
+        let total = mean("lat");
+        self.total = total.is_some();
+        self.mean = total.or_else(|| mean("clat")).unwrap_or(f64::NAN);
+        let kind = if self.total { "lat" } else { "clat" };
         let only = if let [(table, _)] = &tables[..] { Some(table) } else { None };
-        let of = |p: &str| only.and_then(|t| find(&format!("{t}.{p}"))).unwrap_or(f64::NAN);
+        let of = |p: &str| only.and_then(|t| find(&format!("{t}.{kind}.{p}"))).unwrap_or(f64::NAN);
         (self.p50, self.p99, self.p999) = (of("p50"), of("p99"), of("p99.9"));
     }
 
@@ -186,5 +197,46 @@ impl Figures {
             (f.mean, f.p50, f.p99, f.p999) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         }
         f
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_experiment::Metric;
+
+    fn imported(ios: u64, metrics: &[(&str, f64)]) -> Record {
+        let read =
+            DirStats { ios, bytes: ios * 4096, runtime: 1_000_000_000, ..DirStats::default() };
+        let metric = |(name, value): &(&str, f64)| Metric {
+            name: (*name).into(),
+            value: *value,
+            ..Metric::default()
+        };
+        let jobs = vec![JobRecord { name: "a".into(), read, ..JobRecord::default() }];
+        Record { jobs, metrics: metrics.iter().map(metric).collect(), ..Record::default() }
+    }
+
+    #[test]
+    fn reads_and_writes_that_fio_told_as_one_are_the_throughput() {
+        let all = [
+            ("mixed.iops", 500.0),
+            ("mixed.bw", 2_048_000.0),
+            ("mixed.clat.mean", 5.0),
+            ("mixed.clat.p99", 9.0),
+        ];
+        let f = Figures::of(&imported(0, &all));
+        assert_eq!((f.iops, f.bandwidth, f.rate()), (500.0, 2_048_000.0, 2_048_000.0));
+        assert_eq!((f.mean, f.p99, f.p999.is_nan(), f.total), (5.0, 9.0, true, false));
+    }
+
+    /// `lat_percentiles=1`: completion latencies have a mean only.
+    #[test]
+    fn percentiles_of_total_latency_come_first() {
+        let all = [("read.clat.mean", 5.0), ("read.lat.mean", 6.0), ("read.lat.p99", 9.0)];
+        let f = Figures::of(&imported(500, &all));
+        assert_eq!((f.mean, f.p99, f.total), (6.0, 9.0, true));
+        let f = Figures::of(&imported(500, &all[..1]));
+        assert_eq!((f.mean, f.p99.is_nan(), f.total), (5.0, true, false));
     }
 }

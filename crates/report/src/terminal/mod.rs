@@ -258,7 +258,7 @@ fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (tables.contains(" (latency in "), "latency: from submission to completion, fio's lat"),
         (
             tables.contains(" (clat in "),
-            "clat: completion latency; total latency (lat) was not recorded",
+            "clat: completion latency; not all runs have percentiles of total latency (lat)",
         ),
         (
             tables.contains(workload::DISK),

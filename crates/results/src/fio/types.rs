@@ -107,8 +107,8 @@ impl FioJob {
 /// The whole output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FioOutput {
-    /// `fio-3.33`.
-    #[serde(rename = "fio version")]
+    /// `fio-3.33`; empty where the line was cut away.
+    #[serde(rename = "fio version", default)]
     pub version: String,
     /// Seconds since the epoch.
     #[serde(default)]

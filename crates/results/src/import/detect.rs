@@ -99,6 +99,13 @@ pub fn detect(text: &str) -> Option<Format> {
     if head.contains("\"fio version\"") {
         return Some(Format::Fio);
     }
+    if start.starts_with('{')
+        && head.contains("\"jobs\"")
+        && head.contains("\"jobname\"")
+        && !head.contains(DOCUMENT_FORMAT)
+    {
+        return Some(Format::Fio);
+    }
     if fio_text::is_normal(head) || head.lines().any(fio_terse::is_terse) {
         return Some(Format::Fio);
     }

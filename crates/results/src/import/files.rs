@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 6;
 /// Most files of one folder tree.
 const MAX_FILES: usize = 20_000;
 
-/// A text file of at most [`MAX_BYTES`]; bytes that are not UTF-8 become U+FFFD.
+/// A text file of at most [`MAX_BYTES`], in UTF-8 or UTF-16; other bytes become U+FFFD.
 ///
 /// # Errors
 /// A diagnostic: absent, unreadable, too large.
@@ -31,10 +31,25 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Diagnostic::file(name, format!("larger than {} MiB", MAX_BYTES >> 20)));
     }
-    Ok(match String::from_utf8(bytes) {
+    Ok(decoded(bytes))
+}
+
+/// The text of a file: UTF-8, or UTF-16 with its mark, which PowerShell's `>` writes. What is neither becomes U+FFFD.
+pub(super) fn decoded(bytes: Vec<u8>) -> String {
+    let word: Option<fn([u8; 2]) -> u16> = match bytes[..] {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    if let Some(word) = word {
+        let words = bytes[2..].chunks(2).map(|c| word([c[0], c.get(1).copied().unwrap_or(0)]));
+        let chars = char::decode_utf16(words).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        return chars.collect();
+    }
+    match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-    })
+    }
 }
 
 /// Why a file cannot be read, without the system's number for it.

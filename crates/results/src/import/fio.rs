@@ -44,6 +44,13 @@ pub fn from_fio_json(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Reco
             let names: Vec<String> = names.into_iter().collect();
             warnings.push(warning(format!("{} are no numbers and not used", names.join(", "))));
         }
+        if output.version.is_empty() {
+            if output.jobs.is_empty() {
+                let message = "not fio's JSON output: it has neither a version nor a job";
+                return Err(Diagnostic::file(file, message));
+            }
+            output.version = "fio".into();
+        }
         // A trial of ours may have no job: a failed one, or one with metrics only.
         if output.jobs.is_empty() && output.iosched.is_none() {
             return Err(Diagnostic::file(file, "fio's output has no job"));

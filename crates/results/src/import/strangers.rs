@@ -5,19 +5,24 @@ use iosched_types::Diagnostic;
 /// What is known of them: name, how it is recognised, what to do.
 type Known = (&'static str, fn(&str, &[&str]) -> bool, &'static str);
 
-const REPLAY: &str = "a trace has no result to compare: fio replays it (blkparse -o /dev/null -d FILE.bin makes one; read_iolog=FILE.bin \
-    in a job), and `iosched run JOB.fio` compares schedulers for it";
+const REPLAY: &str = "a trace has no result to compare: `iosched trace info FILE` says what is in it, and `iosched trace convert FILE -o \
+    FILE.log` makes a log that a fio job replays (read_iolog=FILE.log)";
 const OBSERVES: &str =
     "it observes a machine and is no result of a run: measure with fio, and import fio's JSON";
 
-const ALL: [Known; 17] = [
+const ALL: [Known; 18] = [
+    (
+        "the output of test_fsync, PostgreSQL 9.0 or older",
+        |t, _| t.contains("Simple write timing:") && t.contains("sync"),
+        "it has seconds of a loop, not rates: run pg_test_fsync of PostgreSQL 9.1 or newer, and import what it prints",
+    ),
     (
         "a binary trace of blktrace",
         |t, _| t.starts_with("\u{7}tae") || t.starts_with("eat\u{7}") || t.contains("\u{7}tae"),
         REPLAY,
     ),
     ("a trace of blkparse", |_, l| most(l, blkparse), REPLAY),
-    ("a summary of btt", |t, _| t.contains("==================== All Devices"), REPLAY),
+    ("a summary of btt", |t, _| t.contains("==================== All Devices"), OBSERVES),
     (
         "an I/O log of fio",
         |_, l| l.first().is_some_and(|l| l.starts_with("fio version ") && l.contains("iolog")),
@@ -33,7 +38,7 @@ const ALL: [Known; 17] = [
         |t, _| {
             t.contains("COMM") && t.contains("SECTOR") && t.contains("BYTES") && t.contains("DISK")
         },
-        OBSERVES,
+        REPLAY,
     ),
     (
         "a histogram of biolatency or bpftrace",

@@ -1,6 +1,6 @@
 //! fio's output in the forms that versions and options give it: units, clients, reads and writes as one, disks.
 
-use iosched_results::import::{Context, import};
+use iosched_results::import::{Context, import, read_file};
 
 use super::imports::{figure, near, read, refused, said};
 
@@ -151,5 +151,33 @@ fn kilobytes_of_1000_bytes() {
         for (name, ios) in [("read", 509.0), ("write", 539.0)] {
             near(r, &format!("{name}.bw"), ios * 4000.0 / ms);
         }
+    }
+}
+
+#[test]
+fn json_without_its_version_line_is_fios() {
+    let text = printed!("fio-both.json").1;
+    let start = text.find("  \"fio version\"").unwrap();
+    let end = start + text[start..].find('\n').unwrap() + 1;
+    let bare = format!("{}{}", &text[..start], &text[end..]);
+    let (whole, bare) = (read(("f.json", text)).remove(0), read(("f.json", &bare)).remove(0));
+    assert_eq!((whole.jobs, bare.provenance["tool"].as_str()), (bare.jobs, "fio"));
+}
+
+/// As PowerShell's `>` writes it, and with the bytes of a word the other way round.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test writes the file that is read")]
+fn utf_16_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f.txt");
+    let text = format!("{FIO_2_1}\u{1f4be}\n").replace('\n', "\r\n");
+    let (little, big): (fn(u16) -> [u8; 2], fn(u16) -> [u8; 2]) =
+        (u16::to_le_bytes, u16::to_be_bytes);
+    for (mark, bytes) in [([0xff, 0xfe], little), ([0xfe, 0xff], big)] {
+        let words = text.encode_utf16().flat_map(bytes);
+        std::fs::write(&path, mark.into_iter().chain(words).collect::<Vec<u8>>()).unwrap();
+        let read_back = read_file(&path).unwrap();
+        assert_eq!(read_back, text);
+        near(&read(("f.txt", &read_back))[0], "write.iops", 262_144.0 / 849.402);
     }
 }

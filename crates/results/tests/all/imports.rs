@@ -394,6 +394,12 @@ fn what_cannot_be_read_is_known_by_name() {
         ("\u{7}tae\0\0", "blktrace", "read_iolog"),
         ("1 pwrite64(3, \"\", 5, 21) = 5\n1 fsync(3) = 0\n", "strace", "iosched run"),
         ("[a]\nrw=read\n", "fio job", "iosched run"),
+        (
+            "Simple write timing:\n\twrite                    0.013457\n\nCompare file sync methods with one 8k write:\n\t(o_dsync unavailable)\n\
+             \topen o_sync, write       0.142357\n\twrite, fdatasync         0.117462\n",
+            "test_fsync",
+            "pg_test_fsync",
+        ),
     ] {
         let e = refused(text);
         assert!(e.contains(name) && e.contains(what), "{name}: {e}");
