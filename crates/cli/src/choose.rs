@@ -5,7 +5,7 @@ mod often;
 use iosched_backends::switch;
 use iosched_block::KernelProfile;
 use iosched_devices::DeviceState;
-use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, stem};
+use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, name_apart, stem};
 use iosched_experiment::{
     DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, SchedulerRef,
     Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
@@ -47,6 +47,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
         }
     }
     if let Some(mut e) = quick {
+        name_apart(&mut e.workloads);
         apply(args, &mut e)?;
         if e.devices.is_empty() {
             let named = DeviceRef::Named("hdd-7200".into());

@@ -247,6 +247,27 @@ pub fn stem(file: &str) -> &str {
     }
 }
 
+/// Gives workloads of files that are named alike the whole names of their files, `app.17` and `app.18` of `strace -ff -o app`,
+/// or their paths where these are alike, too.
+pub fn name_apart(all: &mut [Placed<WorkloadRef>]) {
+    let path = |w: &WorkloadRef| match &w.job {
+        JobSource::File(file) => Some(file.clone()),
+        JobSource::Trace(log) => Some(log.file.clone()),
+        _ => None,
+    };
+    let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_string();
+    let before: Vec<(String, Option<String>)> =
+        all.iter().map(|w| (w.value.name.clone(), path(&w.value))).collect();
+    for (i, w) in all.iter_mut().enumerate() {
+        let (name, Some(file)) = &before[i] else { continue };
+        let alike = || before.iter().enumerate().filter(|(j, other)| *j != i && other.0 == *name);
+        let same = |other: &Option<String>| other.as_deref().map(base) == Some(base(file));
+        if alike().next().is_some() {
+            w.value.name = if alike().any(|(_, o)| same(&o.1)) { file.clone() } else { base(file) };
+        }
+    }
+}
+
 /// Whether a device or kernel is named by a path rather than by a name of the catalogue.
 #[must_use]
 pub fn is_path(name: &str) -> bool {

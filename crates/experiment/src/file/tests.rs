@@ -74,3 +74,24 @@ fn budget_and_warm_up_are_read_and_bad_ones_say_what_is_expected() {
         assert!(d.line == 1 && d.message.contains(said) && !d.help.is_empty(), "{d}");
     }
 }
+
+/// The files of `strace -ff`, and jobs of one name in two directories.
+#[test]
+fn files_with_one_stem_are_told_apart() {
+    let named = |files: &[&str]| {
+        let place = crate::Place::file("x");
+        let one = |f: &&str| {
+            let job = JobSource::File((*f).into());
+            Placed::new(WorkloadRef { name: stem(f).into(), job }, place.clone())
+        };
+        let mut all: Vec<_> = files.iter().map(one).collect();
+        name_apart(&mut all);
+        all.into_iter().map(|w| w.value.name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        named(&["d/s.out.31395", "d/s.out.31505", "x.fio"]),
+        ["s.out.31395", "s.out.31505", "x"]
+    );
+    assert_eq!(named(&["a/x.fio", "b/x.fio"]), ["a/x.fio", "b/x.fio"]);
+    assert_eq!(named(&["x.fio", "x.fio"]), ["x.fio", "x.fio"], "the same twice is an error");
+}

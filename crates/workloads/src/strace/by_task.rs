@@ -52,10 +52,9 @@ impl Reader {
                 let other = || self.any_path(c, None, 0);
                 if let (Some(path), Some(_)) = (path.or_else(other), c.ok())
                     && (self.part.is_none() || self.is_inside(&path))
+                    && let Some(cwd) = self.tables.cwd(c.pid)
                 {
-                    if let Some(cwd) = self.tables.cwd(c.pid) {
-                        *cwd = path;
-                    }
+                    *cwd = path;
                 }
                 self.null(c)
             }
