@@ -171,9 +171,10 @@ fn utf_16_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.txt");
     let text = format!("{FIO_2_1}\u{1f4be}\n").replace('\n', "\r\n");
-    let (little, big): (fn(u16) -> [u8; 2], fn(u16) -> [u8; 2]) =
-        (u16::to_le_bytes, u16::to_be_bytes);
-    for (mark, bytes) in [([0xff, 0xfe], little), ([0xfe, 0xff], big)] {
+    type Order = fn(u16) -> [u8; 2];
+    let orders: [([u8; 2], Order); 2] =
+        [([0xff, 0xfe], u16::to_le_bytes), ([0xfe, 0xff], u16::to_be_bytes)];
+    for (mark, bytes) in orders {
         let words = text.encode_utf16().flat_map(bytes);
         std::fs::write(&path, mark.into_iter().chain(words).collect::<Vec<u8>>()).unwrap();
         let read_back = read_file(&path).unwrap();
