@@ -250,7 +250,7 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
                 "file system, memory and sysctls are for programs, logs, and fio jobs on files",
             );
             errors.push(
-                d.with_help("run a program (iosched list workloads) or a job with direct=0 or directory=, or leave it out"),
+                d.with_help("run a program (iosched list workloads) or a job with direct=0 or directory=, or a path that it syncs, or leave it out"),
             );
         }
         return;

@@ -51,7 +51,7 @@ impl FioWork {
         }
     }
 
-    /// Whether the jobs work on files where there is a file system for them: a job is buffered or names a directory,
+    /// Whether the jobs work on files where there is a file system for them: a job [needs it](on_files::needed),
     /// none names a device, and none replays a log, whose files a live run maps to one target.
     fn on_files(&self) -> bool {
         let jobs = &self.set.jobs;

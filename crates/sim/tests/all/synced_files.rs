@@ -86,3 +86,59 @@ fn each_direct_write_of_libaio_is_synced_by_a_worker_of_its_own() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Direct writes of a job that names its file by a path, over written blocks: flushes, and I/Os a second.
+fn overwrites(fua: bool, fs: FsType, engine: &str, sync: &str) -> (u64, u64) {
+    let text = format!(
+        "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"16GiB\"\nlat_ns=100000\npar=8\nflush_ns=700000\n\
+         [queue]\nqueue_depth=32\nwrite_cache=true\nfua={fua}\n"
+    );
+    let device = DeviceSpec::from_toml("constant", &text).unwrap();
+    let kernel = KernelProfile::find("6.12").unwrap();
+    let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
+    let depth = if engine == "psync" { 1 } else { 4 };
+    let job = format!(
+        "[a]\nfilename=/mnt/disk0/f\nioengine={engine}\niodepth={depth}\nsync={sync}\ndirect=1\nrw=randwrite\nbs=4k\nsize=4m\n\
+         overwrite=1\nnumber_ios=100\nfallocate=native\n"
+    );
+    let job = parse("job", &job, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
+    let mut trial = Trial::new(device, scheduler, kernel, job);
+    trial.host.filesystem = fs;
+    let run = simulate(&trial).unwrap();
+    let write = &run.jobs[0].write;
+    (run.device.commands[3], write.ios * 1_000_000_000 / write.runtime)
+}
+
+/// `O_DSYNC` with FUA writes through and neither flushes nor commits; without it each write or, of an asynchronous engine, all that
+/// ended meanwhile share a flush. `O_SYNC` commits the time stamp of each tick, too. The kernel's counts include up to two
+/// flushes of the layout; how many commits ticks bring differs by up to three. libaio and io_uring do the same.
+#[test]
+fn direct_overwrites_of_a_file_named_by_its_path_are_synced_as_the_kernels() {
+    let mut wrong = Vec::new();
+    for (fs, fua, engine, sync, flushes, iops) in [
+        (FsType::Ext4, true, "psync", "1", 101, 1176),
+        (FsType::Ext4, true, "psync", "dsync", 1, 10_000),
+        (FsType::Ext4, true, "libaio", "1", 51, 2703),
+        (FsType::Ext4, true, "io_uring", "1", 51, 2703),
+        (FsType::Ext4, true, "libaio", "dsync", 1, 33_333),
+        (FsType::Ext4, true, "io_uring", "dsync", 1, 33_333),
+        (FsType::Ext4, false, "psync", "1", 128, 962),
+        (FsType::Ext4, false, "psync", "dsync", 102, 1235),
+        (FsType::Ext4, false, "libaio", "1", 67, 2128),
+        (FsType::Ext4, false, "io_uring", "dsync", 52, 2778),
+        (FsType::Xfs, true, "psync", "1", 101, 1205),
+        (FsType::Xfs, true, "psync", "dsync", 1, 10_000),
+        (FsType::Xfs, true, "libaio", "1", 59, 2381),
+        (FsType::Xfs, true, "io_uring", "dsync", 1, 33_333),
+        (FsType::Xfs, false, "psync", "1", 127, 990),
+        (FsType::Xfs, false, "psync", "dsync", 102, 1235),
+        (FsType::Xfs, false, "io_uring", "1", 75, 1887),
+        (FsType::Xfs, false, "libaio", "dsync", 52, 2778),
+    ] {
+        let ours = overwrites(fua, fs, engine, sync);
+        if ours.0.abs_diff(flushes) > 5 || ours.1.abs_diff(iops) * 10 > iops {
+            wrong.push(format!("{fs:?} {engine} {sync} {fua}: {ours:?} for {flushes}, {iops}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -2,7 +2,8 @@
 //!
 //! A trial has one disk. Names of parts of it (partitions, volumes) are places of their own: they lie beside each other,
 //! partitions by their numbers, then volumes in the order in which jobs name them. Each has an equal share of the disk;
-//! one whose jobs ask for more has that, and the others share the rest. Names of several disks are an error.
+//! one whose jobs ask for more has that, and the others share the rest. Beside the whole disk they lie behind a share that no part has,
+//! so that none begins where the disk begins. Names of several disks are an error.
 
 use std::collections::BTreeMap;
 
@@ -182,7 +183,12 @@ pub fn check_disks(set: &JobSet) -> Result<(), Vec<Diagnostic>> {
     Err(vec![at_section(job, message).with_help(help)])
 }
 
-/// Partitions and volumes that the jobs name, in the order in which they lie on the disk; none where there is only one.
+/// The whole disk, where a job names it.
+fn whole(set: &JobSet) -> Option<String> {
+    named(set).into_iter().map(|(name, _)| name).find(|n| matches!(node(n), Node::Disk(_)))
+}
+
+/// Partitions and volumes that the jobs name, in the order in which they lie on the disk; none where there is only one and nothing else.
 fn parts(set: &JobSet) -> Vec<String> {
     let mut parts: Vec<(u32, String)> = Vec::new();
     for (name, _) in named(set) {
@@ -193,7 +199,8 @@ fn parts(set: &JobSet) -> Vec<String> {
         }
     }
     parts.sort_by_key(|(n, _)| *n);
-    if parts.len() < 2 { Vec::new() } else { parts.into_iter().map(|(_, name)| name).collect() }
+    let alone = parts.len() < 2 && whole(set).is_none();
+    if alone { Vec::new() } else { parts.into_iter().map(|(_, name)| name).collect() }
 }
 
 /// What is assumed of where the jobs' devices lie; empty where nothing is.
@@ -201,6 +208,13 @@ fn parts(set: &JobSet) -> Vec<String> {
 pub fn assumed(set: &JobSet) -> Option<String> {
     let parts = parts(set);
     let (last, first) = parts.split_last()?;
+    if let Some(disk) = whole(set) {
+        let list = parts.join(", ");
+        return Some(format!(
+            "{list} of {disk}: taken to lie in this order behind a share of the disk that no part has, with equal shares of it; \
+             one whose jobs ask for more has that"
+        ));
+    }
     let (first, count) = (first.join(", "), parts.len());
     Some(format!(
         "{first} and {last} are taken as {count} parts of one disk beside each other in this order, with equal shares of \
@@ -217,10 +231,13 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(set: &JobSet, capacity: Bytes) -> Disk {
         let names = parts(set);
-        let needs: Vec<Bytes> = names.iter().map(|name| need(set, name)).collect();
+        let ahead = usize::from(!names.is_empty() && whole(set).is_some());
+        let mut needs = vec![0; ahead];
+        needs.extend(names.iter().map(|name| need(set, name)));
+        let shares = shares(&needs, capacity);
         let mut disk = Disk { parts: BTreeMap::new(), capacity };
-        let mut next = 0;
-        for (name, size) in names.into_iter().zip(shares(&needs, capacity)) {
+        let mut next = shares.iter().take(ahead).sum();
+        for (name, size) in names.into_iter().zip(shares.into_iter().skip(ahead)) {
             disk.parts.insert(name, (next, size));
             next += size;
         }
@@ -368,12 +385,16 @@ mod tests {
         let two = jobs(&["/dev/sda2", "/dev/sda1"]);
         assert_eq!(places(&two, 1001), [(500, 500, 501), (0, 0, 500)]);
         assert!(assumed(&two).unwrap().contains("/dev/sda1 and /dev/sda2 are taken as 2 parts"));
-        assert_eq!(assumed(&jobs(&["/dev/sda", "/dev/sda1"])), None);
+        assert_eq!(assumed(&jobs(&["/dev/sda1"])), None);
+        // A disk and its partition do not begin at the same place.
+        let both = jobs(&["/dev/sda", "/dev/sda3"]);
+        assert_eq!(places(&both, 1000), [(0, 0, 1000), (500, 500, 500)]);
+        assert!(assumed(&both).unwrap().starts_with("/dev/sda3 of /dev/sda: taken to lie"));
         let list = jobs(&["/dev/sda1:/dev/sda2:/dev/sda3"]);
         assert_eq!(places(&list, 900), [(0, 0, 300), (300, 300, 300), (600, 600, 300)]);
         let text = "[global]\ndirect=1\n[a]\nfilename=/dev/nvme0n1p1\nsize=700m\noffset=100m\n\
                     [b]\nfilename=/dev/nvme0n1p2\nsize=50%\n[c]\nfilename=/dev/nvme0n1\n";
-        assert_eq!(places(&set(text), 1000), [(0, 100, 700), (800, 800, 100), (0, 0, 1000)]);
+        assert_eq!(places(&set(text), 1000), [(100, 200, 700), (900, 900, 50), (0, 0, 1000)]);
         let e = lay_out(&set(text), 700 * MIB).unwrap_err();
         assert!(e.message.contains("beyond the end of \"/dev/nvme0n1p1\""), "{}", e.message);
     }

@@ -63,12 +63,21 @@ pub struct Start {
     pub lays_out: bool,
 }
 
-/// Whether a job needs the host's memory or file system: it is buffered, or its files lie in a directory.
+/// Whether a job needs the host's memory or file system: it is buffered, its files lie in a directory, or it makes durable what it
+/// writes to a file that it names by a path. That is a matter of the journal there.
 #[must_use]
 pub fn needed(set: &JobSet) -> bool {
+    let bare = set.jobs.iter().any(|j| on_device(j) || j.replay.is_some());
     set.jobs.iter().any(|j| {
-        j.target.directory.is_some() || j.engine.is_of_names() || !j.direct && reads_or_writes(j)
+        j.target.directory.is_some()
+            || j.engine.is_of_names()
+            || !j.direct && reads_or_writes(j)
+            || !bare && is_synced(j) && j.file_names().iter().any(|n| n.contains('/'))
     })
+}
+
+fn is_synced(job: &JobSpec) -> bool {
+    job.pattern.write && (job.sync > 0 || job.fsync > 0 || job.fdatasync > 0)
 }
 
 fn reads_or_writes(job: &JobSpec) -> bool {

@@ -351,13 +351,19 @@ fn jobs_on_files_and_on_the_device_do_not_go_together() {
 }
 
 #[test]
-fn buffered_jobs_and_jobs_in_directories_need_files() {
+fn buffered_jobs_jobs_in_directories_and_durable_writes_to_paths_need_files() {
     for (text, files) in [
         ("[x]\n", true),
         ("[x]\ndirect=1\n", false),
         ("[x]\nbuffered=0\n", false),
         ("[x]\ndirect=1\ndirectory=/mnt\n", true),
         ("[t]\nrw=trim\n", false),
+        ("[s]\nfilename=/mnt/f\ndirect=1\nrw=write\nsize=1m\nsync=dsync\n", true),
+        ("[s]\nfilename=/mnt/f\ndirect=1\nrw=write\nsize=1m\nfsync=4\n", true),
+        ("[s]\nfilename=/mnt/f\ndirect=1\nrw=write\nsize=1m\n", false),
+        ("[s]\nfilename=/mnt/f\ndirect=1\nsize=1m\nsync=1\n", false),
+        ("[s]\nfilename=/dev/sda\ndirect=1\nrw=write\nsync=1\n", false),
+        ("[s]\nfilename=f\ndirect=1\nrw=write\nsize=1m\nsync=1\n", false),
     ] {
         let set = try_parse(text).unwrap();
         assert_eq!(on_files::needed(&set), files, "{text}");
