@@ -45,7 +45,7 @@ fn what_udev_ignores_is_said_with_its_place() {
     let place = Place::new();
     let file = place.file("60-x.rules", "KERNEL==\"sd*\", ATRR{queue/scheduler}=\"bfq\"\n");
     let (_, warnings) = output(&place, &["rules", &file]);
-    assert!(warnings.contains("60-x.rules:1:15") && warnings.contains("\"ATTR\""), "{warnings}");
+    assert!(warnings.contains("60-x.rules:1:16") && warnings.contains("\"ATTR\""), "{warnings}");
     for (args, wanted) in [
         (vec!["rules", "nothing.rules"], "nothing.rules"),
         (vec!["rules", &file, "--kernel", "six"], "no version of Linux"),
