@@ -13,7 +13,7 @@ mod workload;
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{Status, total};
-use iosched_experiment::{BackendKind, JobRecord, Record};
+use iosched_experiment::{JobRecord, Record};
 use iosched_results::answer::{
     Candidate, answers, candidates_called, short_names, text, unmeasured, without_hidden, wrap,
 };
@@ -173,7 +173,7 @@ fn rename(cells: &mut Cells, candidates: &mut [Candidate], names: &BTreeMap<&str
 /// Why imported results have no verdict.
 fn no_verdict(records: &[Record]) -> Option<&'static str> {
     let first = &records.first()?.trial.scheduler;
-    let imported = records.iter().all(|r| r.backend == BackendKind::Imported);
+    let imported = records.iter().all(|r| !r.backend.traits().ours);
     let one = records.iter().all(|r| r.trial.scheduler == *first);
     (imported && one).then_some(
         "No verdict: this is one scheduler. `iosched compare` lays two results side by side; a CSV file names the scheduler of each figure.",

@@ -138,7 +138,7 @@ fn the_curve_of_the_throughput_leaves_trims_out() {
 /// alike, one at a time. On one core the same process goes on until another has waited for a tick.
 #[test]
 fn processes_that_trim_take_turns() {
-    let disk = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=100000\npar=8\n[queue]\nqueue_depth=32\ndiscard=true\n";
+    let disk = "title=\"t\"\n[model]\nkind=\"hdd\"\ncap=\"1GiB\"\novh_ns=100000\nbw=150000000\n[queue]\nqueue_depth=32\ndiscard=true\n";
     let text = "[t]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randtrim\nioengine=psync\nnumjobs=3\ntime_based\nruntime=100ms\n";
     for model in [CpuModel::Cost, CpuModel::Zero] {
         let mut kernel = KernelProfile::find("6.12").unwrap();
