@@ -58,8 +58,9 @@ impl Mount {
             if !ends {
                 this.to_sync.borrow_mut().insert(io, what);
             }
-            k.with(|w| w.tell(io));
             this.direct_done(&k, what, ends).await;
+            // Not before: a group that is told of is forgotten when its bios are done, and another I/O gets its number.
+            k.with(|w| w.tell(io));
             Ok(started(io, n))
         }))
     }

@@ -26,8 +26,9 @@ pub(super) struct Workers {
     busy: BTreeMap<Tid, Ino>,
 }
 
-/// A write that waits behind another one of its file.
+/// A write that waits behind another one of its file, with the worker that its path was made for.
 struct Waiting {
+    worker: Tid,
     owner: Tid,
     tag: u32,
     path: Path,
@@ -63,19 +64,17 @@ impl Programs {
         };
         let in_turn = io.write && !mount.is_device();
         self.async_begins(t);
-        let waiting = Waiting { owner: t, tag: io.tag, path };
+        let waiting = Waiting { worker, owner: t, tag: io.tag, path };
         if in_turn {
             if let Some(queue) = self.workers.writes.get_mut(&ino) {
-                // Its path is the worker's that it was made for, so that one waits with it.
                 self.workers.busy.insert(worker, ino);
                 queue.push_back(waiting);
-                self.tasks[worker as usize].after = After::Ring(t, io.tag);
                 return Ok(self.said(t, 0));
             }
             self.workers.writes.insert(ino, VecDeque::new());
             self.workers.busy.insert(worker, ino);
         }
-        self.set_to_work(worker, waiting);
+        self.set_to_work(waiting);
         Ok(self.said(t, 0))
     }
 
@@ -84,7 +83,7 @@ impl Programs {
         let worker = self.worker(owner, true);
         let Some(mount) = self.fs.mount() else { return };
         let path = mount.end_direct(actor_of(worker), what);
-        self.set_to_work(worker, Waiting { owner, tag, path });
+        self.set_to_work(Waiting { worker, owner, tag, path });
     }
 
     /// Whether memory answers it, or the call itself may write. Then it is done.
@@ -135,7 +134,8 @@ impl Programs {
         w
     }
 
-    fn set_to_work(&mut self, w: Tid, work: Waiting) {
+    fn set_to_work(&mut self, work: Waiting) {
+        let w = work.worker;
         self.tasks[w as usize].after = After::Ring(work.owner, work.tag);
         self.put_on_path(w, work.path);
         self.wake(w);
@@ -149,16 +149,9 @@ impl Programs {
         self.async_ends(owner, completion);
         let Some(ino) = ino else { return };
         let Some(queue) = self.workers.writes.get_mut(&ino) else { return };
-        let Some(next) = queue.pop_front() else {
-            self.workers.writes.remove(&ino);
-            return;
-        };
-        let waits = |(w, i): (&Tid, &Ino)| {
-            let for_it = matches!(self.tasks[*w as usize].after, After::Ring(o, tag) if (o, tag) == (next.owner, next.tag));
-            (*i == ino && for_it).then_some(*w)
-        };
-        if let Some(w) = self.workers.busy.iter().find_map(waits) {
-            self.set_to_work(w, next);
+        match queue.pop_front() {
+            Some(next) => self.set_to_work(next),
+            None => _ = self.workers.writes.remove(&ino),
         }
     }
 

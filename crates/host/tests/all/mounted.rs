@@ -367,7 +367,7 @@ fn a_sync_of_one_task_waits_for_the_journal_that_another_began() {
 
 #[test]
 fn random_programs_end_and_lose_nothing() {
-    for (seed, fs) in (0..80).map(|n| (n / 2, n % 2)) {
+    for (seed, fs) in (0..480).map(|n| (n / 2, n % 2)) {
         let cpu = seed % 2 == 0;
         let scheduler = ["none", "mq-deadline", "bfq", "kyber"][(seed % 4) as usize];
         let [ext4, xfs] = volumes(GIB);
