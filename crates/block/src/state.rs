@@ -22,3 +22,7 @@ pub(crate) const WBT_BACKGROUND: u16 = 256;
 pub(crate) const POOL_CLASS1: u16 = 512;
 /// Shown by `explain` already.
 pub(crate) const TRACED: u16 = 1024;
+/// Steps of a flush sequence that are still to come: the flush before the data, the data, the flush after it.
+pub(crate) const FLUSH_BEFORE: u16 = 2048;
+pub(crate) const FLUSH_DATA: u16 = 4096;
+pub(crate) const FLUSH_AFTER: u16 = 8192;

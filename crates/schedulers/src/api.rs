@@ -285,6 +285,8 @@ pub struct Hooks {
     pub early_merge: bool,
     /// [`Scheduler::merges`] may say no.
     pub stops_merging: bool,
+    /// [`Scheduler::arrives`] and [`Scheduler::passes`].
+    pub arrives: bool,
 }
 
 impl Hooks {
@@ -297,6 +299,7 @@ impl Hooks {
         finished: true,
         early_merge: false,
         stops_merging: false,
+        arrives: false,
     };
     /// None of them.
     pub const NONE: Hooks = Hooks {
@@ -307,6 +310,7 @@ impl Hooks {
         finished: false,
         early_merge: false,
         stops_merging: false,
+        arrives: false,
     };
 }
 
@@ -390,6 +394,13 @@ pub trait Scheduler {
 
     /// A request was allocated and filled, before it is inserted (`set_request`/`prepare_request`).
     fn prepare(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// A request is at the door (blk-mq). It may still be appended whole to a queued one and never be inserted.
+    fn arrives(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// The data of a flush sequence goes to the driver past everything queued (blk-mq). [`completed`](Scheduler::completed)
+    /// and [`finished`](Scheduler::finished) follow.
+    fn passes(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
 
     /// Takes a request.
     fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, at: Position);

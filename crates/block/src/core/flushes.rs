@@ -9,9 +9,9 @@ const PENDING_TIMEOUT: Nanos = 5 * SEC;
 #[derive(Debug, Default)]
 struct FlushQueue {
     /// Waiting for the next flush command, oldest first; (request, step it waits in).
-    pending: Vec<(ReqId, u64)>,
+    pending: Vec<(ReqId, u16)>,
     /// Served by the flush command in flight.
-    running: Vec<(ReqId, u64)>,
+    running: Vec<(ReqId, u16)>,
     pending_since: Nanos,
     data_in_flight: u32,
     busy: bool,
@@ -49,7 +49,7 @@ impl Flushes {
     }
 
     /// A request waits for the next flush command.
-    pub(crate) fn join(&mut self, hctx: u16, now: Nanos, id: ReqId, step: u64) {
+    pub(crate) fn join(&mut self, hctx: u16, now: Nanos, id: ReqId, step: u16) {
         let q = self.at(hctx);
         if q.pending.is_empty() {
             q.pending_since = now;
@@ -73,7 +73,7 @@ impl Flushes {
     }
 
     /// The flush command came back: the requests it served, with the step that each of them is done with.
-    pub(crate) fn end(&mut self, hctx: u16) -> Vec<(ReqId, u64)> {
+    pub(crate) fn end(&mut self, hctx: u16) -> Vec<(ReqId, u16)> {
         let q = self.at(hctx);
         q.busy = false;
         std::mem::take(&mut q.running)

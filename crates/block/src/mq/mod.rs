@@ -316,6 +316,9 @@ impl Mq {
 
     /// Inserts into the scheduler, first trying to append the whole request to a queued one.
     fn insert(&mut self, core: &mut Core, tl: &mut Timeline, id: ReqId) {
+        if core.sched.hooks().arrives {
+            core.hook_mut(tl, |s, c| s.arrives(c, id));
+        }
         if !merge::on_insertion(core, self, tl, id) {
             core.insert(tl, id, Position::Sort);
         }

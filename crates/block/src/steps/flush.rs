@@ -13,9 +13,9 @@ use crate::path::Path;
 use crate::state;
 use crate::timeline::Timeline;
 
-const PRE: u64 = 1;
-const DATA: u64 = 2;
-const POST: u64 = 4;
+const PRE: u16 = state::FLUSH_BEFORE;
+const DATA: u16 = state::FLUSH_DATA;
+const POST: u16 = state::FLUSH_AFTER;
 
 /// A request with a flush or FUA enters; the device has a volatile cache.
 pub(crate) fn insert<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, id: ReqId) {
@@ -40,14 +40,12 @@ pub(crate) fn insert<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, 
     if r.sectors > 0 && r.op == Op::Flush {
         r.op = Op::Write;
     }
-    r.state |= state::FLUSH_SEQ;
-    r.elv[0] = steps;
     if steps == DATA {
         // Nothing but data: an ordinary request that bypasses the scheduler.
-        r.state &= !state::FLUSH_SEQ;
         path.bypass(core, id, false);
         return;
     }
+    r.state |= state::FLUSH_SEQ | steps;
     let place = (r.cpu, r.hctx);
     next_step(core, path, tl, id);
     kick(core, path, tl, place);
@@ -56,11 +54,14 @@ pub(crate) fn insert<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, 
 /// Moves a request to its next step, or ends it.
 fn next_step<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, id: ReqId) {
     let r = &core.reqs[id];
-    let (hctx, steps) = (r.hctx, r.elv[0]);
+    let (hctx, steps) = (r.hctx, r.state);
     if steps & PRE != 0 {
         core.flushes.join(hctx, tl.now, id, PRE);
     } else if steps & DATA != 0 {
         core.flushes.data_begins(hctx);
+        if core.sched.hooks().arrives {
+            core.hook_mut(tl, |s, c| s.passes(c, id));
+        }
         path.bypass(core, id, true);
     } else if steps & POST != 0 {
         core.flushes.join(hctx, tl.now, id, POST);
@@ -98,12 +99,16 @@ pub(crate) fn step_done<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timelin
     if r.state & state::FLUSH_CMD != 0 {
         core.reqs.remove(id);
         for (served, step) in core.flushes.end(place.1) {
-            core.reqs[served].elv[0] &= !step;
+            core.reqs[served].state &= !step;
             next_step(core, path, tl, served);
         }
     } else {
         core.flushes.data_ends(place.1);
-        core.reqs[id].elv[0] &= !DATA;
+        core.reqs[id].state &= !DATA;
+        if core.sched.hooks().arrives {
+            core.hook_mut(tl, |s, c| s.completed(c, id));
+            core.hook_mut(tl, |s, c| s.finished(c, id));
+        }
         next_step(core, path, tl, id);
     }
     kick(core, path, tl, place);

@@ -286,6 +286,7 @@ impl Programs {
         }
         self.queue.out_mut().woken.clear();
         self.queue.out_mut().woken_behind.clear();
+        self.log_ends();
     }
 
     /// A task that slept for room in the queue may try again.

@@ -84,6 +84,8 @@ pub struct Programs {
     pub tl: Timeline,
     fs: Files,
     actors: Vec<Actor>,
+    /// The worker that ends writes of XFS's log has something to do.
+    log_ends: bool,
     /// Open files of a mounted file system: size and read-ahead.
     opens: Rc<RefCell<Vec<Open>>>,
     /// Bios of paths: of how many pieces each still consists.
@@ -165,6 +167,7 @@ impl Programs {
             tl: Timeline::default(),
             fs,
             actors: Vec::new(),
+            log_ends: false,
             opens: Rc::default(),
             pieces: Vec::new(),
             groups: Groups::new(),

@@ -176,6 +176,7 @@ impl Programs {
             }
             if let Poll::Ready(answer) = polled {
                 self.wake_from_world();
+                self.log_ends();
                 // A thread that has nothing to do on this file system gives its core back.
                 if is_thread(t) {
                     self.actor_leaves(t);
@@ -200,6 +201,7 @@ impl Programs {
                 }
             };
             self.wake_from_world();
+            self.log_ends();
             if sleeps {
                 if matches!(wait, Wait::Page { .. } | Wait::Io(_)) {
                     self.queue.awaited(&mut self.tl);
@@ -306,10 +308,9 @@ impl Programs {
         let mut w = world.borrow_mut();
         let (woken, finished) = (std::mem::take(&mut w.woken), std::mem::take(&mut w.finished));
         drop(w);
-        let mut log_ends = false;
         for a in woken {
             if number_of(a) == LOG_ENDS {
-                log_ends = true;
+                self.log_ends = true;
                 continue;
             }
             let actor = &mut self.actors[a as usize];
@@ -320,7 +321,12 @@ impl Programs {
         for group in finished {
             self.group_done(group);
         }
-        if log_ends {
+    }
+
+    /// The worker that ends writes of the log goes ahead of the tasks that the same interrupt woke, but whom it wakes comes
+    /// behind them.
+    pub(super) fn log_ends(&mut self) {
+        if std::mem::take(&mut self.log_ends) {
             self.drive(LOG_ENDS);
         }
     }

@@ -48,7 +48,7 @@ impl Bfq {
 
 impl Scheduler for Bfq {
     fn hooks(&self) -> Hooks {
-        Hooks { early_merge: true, ..Hooks::ALL }
+        Hooks { early_merge: true, arrives: self.v.modern, ..Hooks::ALL }
     }
 
     fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
@@ -155,10 +155,22 @@ impl Scheduler for Bfq {
     }
 
     fn prepare(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
-        if self.v.legacy {
+        if !self.v.modern {
             self.tick(ctx);
             self.set_up(ctx, req);
         }
+    }
+
+    /// A process has its queue, and that queue counts in a burst, even if its request joins another's.
+    fn arrives(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        self.tick(ctx);
+        self.set_up(ctx, req);
+    }
+
+    /// It has its process' queue, and counts there as a request in flight.
+    fn passes(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        self.arrives(ctx, req);
+        self.start(ctx, req, AT_HEAD);
     }
 
     fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, at: Position) {

@@ -201,7 +201,7 @@ impl Bfq {
         let total = now - queue.io_start;
         if queue.empty() && queue.dispatched == 0 {
             let idle = match queue.think.last_end {
-                u64::MAX => 0u64.wrapping_sub(u64::from(at_once)),
+                u64::MAX => total.wrapping_sub(u64::from(at_once)),
                 ended => (now - ended).max(u64::from(at_once)),
             };
             queue.idle_total = queue.idle_total.wrapping_add(idle);

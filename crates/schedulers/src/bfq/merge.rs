@@ -296,7 +296,7 @@ impl Bfq {
         queue.idle_total = s.idle_total;
         queue.inject = s.inject;
         queue.burst = burst;
-        queue.just_created = false;
+        queue.just_created &= modern;
         queue.raise = s.raise;
         if self.v.index == V7 {
             // The time that was left when the queues merged.

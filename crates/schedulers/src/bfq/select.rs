@@ -183,7 +183,7 @@ impl Bfq {
     }
 
     /// Counts a request as the driver's. A request from the head list was not counted for its queue yet.
-    fn start(&mut self, ctx: &mut Ctx<'_>, id: ReqId, from: u64) {
+    pub(super) fn start(&mut self, ctx: &mut Ctx<'_>, id: ReqId, from: u64) {
         let r = &mut ctx.reqs[id];
         r.elv[1] = (r.elv[1] & !from) | STARTED;
         self.in_driver += 1;
