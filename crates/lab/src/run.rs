@@ -13,18 +13,18 @@ use crate::simulate::simulate;
 use crate::storing::Storing;
 use crate::warm_up::{self, WarmUps};
 
-/// A watcher of an experiment's progress. Called from any thread.
+/// A watcher of an experiment's progress. Called from any thread. What it leaves out is not watched.
 pub trait Watch: Sync {
-    /// `trials` more are to be done.
-    fn more(&self, trials: usize);
+    /// So many more trials are to be done.
+    fn more(&self, _trials: usize) {}
     /// Part of a trial is done, in [`STEPS`](crate::STEPS).
-    fn step(&self, steps: u64);
+    fn step(&self, _steps: u64) {}
     /// What is being done.
-    fn now(&self, what: &str);
+    fn now(&self, _what: &str) {}
     /// Something that the user should know.
-    fn note(&self, text: &str);
+    fn note(&self, _text: &str) {}
     /// Everything planned is done, for now.
-    fn done(&self);
+    fn done(&self) {}
 }
 
 /// How an experiment is run.

@@ -16,13 +16,7 @@ use iosched_types::ReqId;
 
 struct Quiet;
 
-impl Watch for Quiet {
-    fn more(&self, _: usize) {}
-    fn step(&self, _: u64) {}
-    fn now(&self, _: &str) {}
-    fn note(&self, _: &str) {}
-    fn done(&self) {}
-}
+impl Watch for Quiet {}
 
 /// The newest request goes first.
 struct Newest {

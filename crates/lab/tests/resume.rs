@@ -14,13 +14,9 @@ use iosched_results::store::Store;
 struct Notes(Mutex<Vec<String>>);
 
 impl Watch for Notes {
-    fn more(&self, _: usize) {}
-    fn step(&self, _: u64) {}
-    fn now(&self, _: &str) {}
     fn note(&self, text: &str) {
         self.0.lock().unwrap().push(text.into());
     }
-    fn done(&self) {}
 }
 
 fn experiment(backend: &str) -> (Experiment, Vec<Trial>) {
@@ -99,10 +95,6 @@ impl Watch for Signalled {
     fn more(&self, _: usize) {
         self.0.raise(2);
     }
-    fn step(&self, _: u64) {}
-    fn now(&self, _: &str) {}
-    fn note(&self, _: &str) {}
-    fn done(&self) {}
 }
 
 #[test]

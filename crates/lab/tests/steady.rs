@@ -11,13 +11,7 @@ use iosched_types::units::SEC;
 
 struct Quiet;
 
-impl Watch for Quiet {
-    fn more(&self, _: usize) {}
-    fn step(&self, _: u64) {}
-    fn now(&self, _: &str) {}
-    fn note(&self, _: &str) {}
-    fn done(&self) {}
-}
+impl Watch for Quiet {}
 
 fn options(threads: u16) -> Options {
     Options {
