@@ -17,6 +17,15 @@ pub struct Class {
     pub kernel: String,
     /// `queue/rotational`.
     pub rotational: bool,
+    /// Whether something turns in it; by default `queue/rotational`, which bridges and hosts get wrong.
+    #[serde(default)]
+    pub spins: Option<bool>,
+    /// A class that differs in nothing but the name.
+    #[serde(default)]
+    pub sibling: Option<String>,
+    /// For hidden ones: the class of the same drive without multipath.
+    #[serde(default)]
+    pub beside: Option<String>,
     /// `removable`.
     #[serde(default)]
     pub removable: bool,
@@ -85,6 +94,12 @@ fn none() -> String {
 }
 
 impl Class {
+    /// Whether something turns in it.
+    #[must_use]
+    pub fn spins(&self) -> bool {
+        self.spins.unwrap_or(self.rotational)
+    }
+
     /// The name of its first partition.
     #[must_use]
     pub fn partition(&self) -> String {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use iosched_types::nearest::did_you_mean;
 use serde::Serialize;
 
 use crate::class::Class;
@@ -99,6 +100,7 @@ pub(crate) fn all(
             out.extend(brackets(file, line));
         }
     }
+    out.extend(nobody(policy, classes));
     let noted = [
         (Kind::Refused, &seen.refused),
         (Kind::Lost, &seen.lost),
@@ -110,7 +112,7 @@ pub(crate) fn all(
             out.push(Flag { kind, place: place.clone(), text: text.clone(), classes });
         }
     }
-    out.extend(accidents(policy, verdicts));
+    out.extend(accidents(policy, classes, verdicts));
     out.extend(missed(classes, verdicts));
     out.extend(changed(verdicts));
     out.extend(effects(machine, classes, verdicts));
@@ -125,6 +127,28 @@ pub(crate) fn all(
     }
     out.sort_by(|a, b| (a.kind, &a.place).cmp(&(b.kind, &b.place)));
     out
+}
+
+/// Rows of other forms that name no class.
+fn nobody(policy: &Policy, classes: &[Class]) -> Vec<Flag> {
+    let any = |is: &dyn Fn(&Class) -> bool| classes.iter().any(is);
+    let table = policy.table.iter().map(|r| (any(&|c| r.is_of(c)), &r.class, &r.source));
+    let writes = policy.writes.iter().map(|w| (any(&|c| w.is_of(c)), &w.disk, &w.source));
+    let tlp = policy.tlp.iter().map(|t| (any(&|c| t.is_of(c)), &t.disk, &t.source));
+    let names = || classes.iter().map(|c| c.name.as_str());
+    let flag = |(found, name, place): (bool, &String, &String)| {
+        let near = did_you_mean(name, names());
+        let help = if near.is_empty() { String::new() } else { format!("; {near}") };
+        let text =
+            format!("\"{name}\" is none of the {} classes that are judged{help}", classes.len());
+        (!found).then(|| Flag {
+            kind: Kind::Never,
+            place: place.clone(),
+            text,
+            classes: Vec::new(),
+        })
+    };
+    table.chain(writes).chain(tlp).filter_map(flag).collect()
 }
 
 /// Whether a line writes a file of the queue.
@@ -213,11 +237,7 @@ fn exemption(file: &File, line: &Line) -> Option<Flag> {
     Some(Flag { kind: Kind::Exemption, place: place(file, line), text, classes: Vec::new() })
 }
 
-/// Classes that say they rotate and do not.
-const NO_DISKS: [&str; 6] =
-    ["usb-ssd-rot", "usb-stick", "virtio", "virtio-1q", "virtio-scsi", "loop"];
-
-fn accidents(policy: &Policy, verdicts: &[Verdict]) -> Vec<Flag> {
+fn accidents(policy: &Policy, classes: &[Class], verdicts: &[Verdict]) -> Vec<Flag> {
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let rotating = |by: &str| {
         let found = policy.rules.iter().flat_map(|f| f.lines.iter().map(move |l| (f, l)));
@@ -226,7 +246,7 @@ fn accidents(policy: &Policy, verdicts: &[Verdict]) -> Vec<Flag> {
             l.tokens.iter().any(|t| t.is_match() && t.attribute.ends_with("queue/rotational"))
         })
     };
-    for v in verdicts.iter().filter(|v| NO_DISKS.contains(&v.class.as_str())) {
+    for (_, v) in classes.iter().zip(verdicts).filter(|(c, _)| c.rotational && !c.spins()) {
         if let Some(by) = v.boot.first().and_then(|o| o.by.clone()).filter(|by| rotating(by)) {
             out.entry(by).or_default().push(v.class.clone());
         }
@@ -237,14 +257,11 @@ fn accidents(policy: &Policy, verdicts: &[Verdict]) -> Vec<Flag> {
     out.into_iter().map(flag).collect()
 }
 
-/// Classes that differ in nothing but the name.
-const SIBLINGS: [(&str, &str); 2] = [("sata-hdd", "sata-hdd-27"), ("nvme", "nvme-11")];
-
 fn missed(classes: &[Class], verdicts: &[Verdict]) -> Vec<Flag> {
     let find = |name: &str| verdicts.iter().find(|v| v.class == name);
     let mut out = Vec::new();
-    for (one, other) in SIBLINGS {
-        let Some((a, b)) = find(one).zip(find(other)) else { continue };
+    for (c, b) in classes.iter().zip(verdicts) {
+        let Some(a) = c.sibling.as_deref().and_then(find) else { continue };
         let by = |v: &Verdict| v.boot.first().and_then(|o| o.by.clone());
         if let (Some(place), None) = (by(a), by(b)) {
             let text = format!(
@@ -254,8 +271,9 @@ fn missed(classes: &[Class], verdicts: &[Verdict]) -> Vec<Flag> {
             out.push(Flag { kind: Kind::Missed, place, text, classes: vec![b.class.clone()] });
         }
     }
-    let hidden = classes.iter().find(|c| c.hidden).and_then(|c| find(&c.name));
-    if let Some((nvme, head)) = find("nvme").zip(hidden)
+    let hidden = classes.iter().find(|c| c.hidden);
+    let sibling = hidden.and_then(|c| find(c.beside.as_deref()?));
+    if let Some((nvme, head)) = sibling.zip(hidden)
         && let Some(place) = nvme.boot.first().and_then(|o| o.by.clone())
     {
         let text = "drives with native multipath are not reached: their head has no scheduler, their paths send no events";
@@ -263,7 +281,7 @@ fn missed(classes: &[Class], verdicts: &[Verdict]) -> Vec<Flag> {
             kind: Kind::Missed,
             place,
             text: text.into(),
-            classes: vec![head.class.clone()],
+            classes: vec![head.name.clone()],
         });
     }
     out

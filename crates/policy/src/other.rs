@@ -1,5 +1,6 @@
 //! The other forms in which schedulers are set.
 
+use iosched_schedulers::registry::family;
 use iosched_types::Diagnostic;
 
 use crate::class::Class;
@@ -32,12 +33,18 @@ impl Form {
             }
             () if lines().any(section) => Some(Form::Tuned),
             () if lines().any(|l| written(l).is_some()) => Some(Form::Writes),
-            () if lines().all(|l| l.split_once('=').is_some()) && lines().next().is_some() => {
+            () if lines().all(|l| l.contains('=')) && lines().any(names_scheduler) => {
                 Some(Form::Table)
             }
             () => None,
         }
     }
+}
+
+/// Whether a row ends in the name of a scheduler.
+fn names_scheduler(line: &str) -> bool {
+    let value = line.split_once('=').map_or("", |(_, v)| v.trim().trim_matches('"'));
+    value == "none" || family(value).is_ok()
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -59,15 +66,19 @@ fn problem(path: &str, number: usize, line: &str, message: String) -> Diagnostic
 /// A write at boot.
 #[derive(Clone, Debug)]
 pub(crate) struct BootWrite {
-    disk: String,
+    pub(crate) disk: String,
     file: String,
     value: String,
-    source: String,
+    pub(crate) source: String,
 }
 
 impl BootWrite {
+    pub(crate) fn is_of(&self, class: &Class) -> bool {
+        glob::matches(&self.disk, &class.kernel)
+    }
+
     pub(crate) fn apply(&self, class: &Class, queue: &mut Queue<'_>) {
-        if glob::matches(&self.disk, &class.kernel) {
+        if self.is_of(class) {
             queue.write(&self.file, &self.value, &self.source);
         }
     }
@@ -103,14 +114,18 @@ pub(crate) fn writes(path: &str, text: &str) -> Vec<BootWrite> {
 /// A disk and the scheduler that TLP gives it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlp {
-    disk: String,
+    pub(crate) disk: String,
     scheduler: String,
-    source: String,
+    pub(crate) source: String,
 }
 
 impl Tlp {
+    pub(crate) fn is_of(&self, class: &Class) -> bool {
+        self.disk == class.kernel
+    }
+
     pub(crate) fn apply(&self, class: &Class, queue: &mut Queue<'_>) {
-        if self.disk == class.kernel && self.scheduler != "keep" {
+        if self.is_of(class) && self.scheduler != "keep" {
             queue.write("queue/scheduler", &self.scheduler, &self.source);
         }
     }
@@ -236,12 +251,16 @@ pub(crate) fn tuned(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> V
 pub(crate) struct Row {
     pub(crate) class: String,
     scheduler: String,
-    source: String,
+    pub(crate) source: String,
 }
 
 impl Row {
+    pub(crate) fn is_of(&self, class: &Class) -> bool {
+        glob::matches(&self.class, &class.name) || glob::matches(&self.class, &class.kernel)
+    }
+
     pub(crate) fn apply(&self, class: &Class, queue: &mut Queue<'_>) {
-        if glob::matches(&self.class, &class.name) || glob::matches(&self.class, &class.kernel) {
+        if self.is_of(class) {
             queue.write("queue/scheduler", &self.scheduler, &self.source);
         }
     }

@@ -11,6 +11,12 @@ use crate::class::Class;
 const MOST_REQUESTS: i64 = 2048;
 /// Kernels from here on have no files for queues that pass bios on.
 const HIDES_FILES: KernelVersion = KernelVersion(6, 5, 0);
+/// From here on a host-managed disk takes schedulers that keep the order of its writes only ...
+const ZONES_IN_ORDER: KernelVersion = KernelVersion(5, 4, 0);
+/// ... to here: blk-mq keeps it under any.
+const ZONES_BY_BLK_MQ: KernelVersion = KernelVersion(6, 10, 0);
+/// Loop devices ask for no scheduler from here on.
+const LOOP_ASKS: KernelVersion = KernelVersion(5, 14, 0);
 /// Kernels from here on have blk-mq only.
 const ONLY_MQ: KernelVersion = KernelVersion(5, 0, 0);
 
@@ -61,7 +67,10 @@ pub(crate) struct Queue<'a> {
 impl Machine {
     /// Whether disks of a class have the single-queue path.
     fn is_legacy(&self, class: &Class) -> bool {
-        self.kernel < ONLY_MQ && class.hw_queues == 1 && !class.bio_based
+        // Those drivers were on blk-mq long before.
+        let early = ["loop", "nvme", "vd", "nbd", "xvd"];
+        let on_mq = early.iter().any(|name| class.kernel.starts_with(name));
+        self.kernel < ONLY_MQ && !on_mq && !class.bio_based
     }
 
     /// The schedulers that a queue of the class can have, in the order in which its file lists them.
@@ -85,8 +94,10 @@ impl Machine {
         }
         let has = |name: &str| self.offered(class).iter().any(|d| d.name == name);
         let default = match () {
-            () if class.kernel.starts_with("loop") => "none",
-            () if self.is_legacy(class) => "cfq",
+            () if class.kernel.starts_with("loop") && self.kernel >= LOOP_ASKS => "none",
+            () if self.is_legacy(class) => {
+                ["cfq", "deadline", "noop"].into_iter().find(|n| has(n)).unwrap_or("noop")
+            }
             () if (class.hw_queues == 1 || class.shared_tags) && has("mq-deadline") => {
                 "mq-deadline"
             }
@@ -244,6 +255,17 @@ impl<'a> Queue<'a> {
                 self.machine.kernel
             ));
         }
+        // Zones had to be written in order, which only mq-deadline kept, until blk-mq did it for all.
+        let in_order = (ZONES_IN_ORDER..ZONES_BY_BLK_MQ).contains(&self.machine.kernel);
+        if self.class.zoned == "host-managed"
+            && in_order
+            && !["mq-deadline", "none"].contains(&wanted)
+        {
+            return Err(format!(
+                "Linux {} takes only mq-deadline and none for a host-managed disk (EINVAL): {now} stays",
+                self.machine.kernel
+            ));
+        }
         if wanted == now {
             self.by = Some(source.into());
             return Ok(());
@@ -271,7 +293,7 @@ impl<'a> Queue<'a> {
             Some("none") => i64::from(self.class.depth),
             _ => MOST_REQUESTS,
         };
-        match value.parse::<i64>() {
+        match value.parse::<u32>().map(i64::from) {
             Ok(n) if n <= most => Ok(()),
             Ok(_) => Err(format!("nr_requests {value} is over its limit of {most} (EINVAL)")),
             Err(_) => Err(format!("nr_requests \"{value}\" is no number (EINVAL)")),

@@ -307,3 +307,42 @@ fn the_other_forms() {
     let none = Policy::read(&[("x.txt".into(), "hello\n".into())]).unwrap_err();
     assert!(none.message.contains("sets no scheduler"), "{none}");
 }
+
+#[test]
+fn what_programs_of_rules_do_is_known_or_said() {
+    let j = rules(
+        "KERNEL==\"sdb\", RUN+=\"/bin/sh -c 'echo 512 > /sys/block/%k/queue/nr_requests'\"\n",
+    );
+    assert_eq!(later(&j, "sata-hdd").nr_requests, 512);
+    let j = rules(
+        "KERNEL==\"sdb\", RUN+=\"/bin/sh -c 'echo bfq | tee /sys/block/%k/queue/scheduler'\"\n",
+    );
+    boot(&j, &[("sata-hdd", "bfq")]);
+    let j = rules("KERNEL==\"sdb\", RUN+=\"/usr/lib/set /sys/block/%k/queue/scheduler\"\n");
+    assert!(said(&j, Kind::Refused).contains("is not known: it is not judged"), "{:?}", j.flags);
+    let j = rules("KERNEL==\"sdb\", ATTR{queue/nr_requests}=\"-5\"\n");
+    assert!(said(&j, Kind::Refused).contains("is no number"), "{:?}", j.flags);
+}
+
+#[test]
+fn zones_were_written_in_order_by_one_scheduler() {
+    let text = "KERNEL==\"sd*[!0-9]\", ATTR{queue/scheduler}=\"bfq\"\n";
+    boot(
+        &judged((6, 6), &[("66-x.rules", text)]),
+        &[("zoned-hdd", "mq-deadline"), ("sata-hdd", "bfq")],
+    );
+    boot(&rules(text), &[("zoned-hdd", "bfq")]);
+}
+
+#[test]
+fn rows_that_name_nothing_are_said_and_other_settings_are_no_table() {
+    let j = judged((6, 12), &[("policy.txt", "nvmee = kyber\nsd-card = bfq\n")]);
+    boot(&j, &[("sd-card", "bfq"), ("nvme", "none")]);
+    let never = said(&j, Kind::Never);
+    assert!(
+        never.contains("policy.txt:1: \"nvmee\"") && never.contains("did you mean \"nvme\""),
+        "{never}"
+    );
+    let other = [("sysctl.conf".to_string(), "vm.dirty_bytes = 1\n".to_string())];
+    assert!(Policy::read(&other).is_err());
+}

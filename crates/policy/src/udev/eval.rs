@@ -126,8 +126,13 @@ pub(crate) fn run<'a>(
     }
     for b in &mut branches {
         for (command, source) in std::mem::take(&mut b.run) {
-            if let Some((value, path)) = echo(&command, device) {
-                b.queue.write(&path, &value, &source);
+            match echo(&command, device) {
+                Some((value, path)) => b.queue.write(&path, &value, &source),
+                None if sets_queue(&command) => {
+                    let reason = format!("what {command} does is not known: it is not judged");
+                    b.queue.refused.push(crate::queue::Refused { source, reason });
+                }
+                None => {}
             }
         }
     }
@@ -147,9 +152,14 @@ fn has_effect(line: &Line) -> bool {
     line.tokens.iter().any(|t| match t.key.as_str() {
         "ATTR" | "ENV" | "SYSCTL" | "OPTIONS" => !t.is_match(),
         "GOTO" => true,
-        "RUN" => t.value.contains("/sys/") || t.value.contains("scheduler"),
+        "RUN" => sets_queue(&t.value),
         _ => false,
     })
+}
+
+/// Whether a command may set files of a queue.
+fn sets_queue(command: &str) -> bool {
+    command.contains("/sys/") || command.contains("scheduler")
 }
 
 /// What a matching line does, in the written order.
@@ -223,9 +233,14 @@ fn path_of(path: &str, device: Device<'_>) -> Option<String> {
 /// `sh -c 'echo bfq > /sys/block/%k/queue/scheduler'`: the value and the file of this disk.
 fn echo(command: &str, device: Device<'_>) -> Option<(String, String)> {
     let (_, rest) = command.split_once("echo ")?;
-    let (value, rest) = rest.split_once('>')?;
+    let (value, rest) = match rest.split_once('>') {
+        Some(parts) => parts,
+        None => rest.split_once("| tee ").or_else(|| rest.split_once("|tee "))?,
+    };
     let plain = |s: &str| s.trim().trim_matches(['\'', '"']).to_string();
-    let value = plain(value.trim().trim_start_matches("-n ").trim_end_matches(['1', '2']));
+    // `bfq 1> FILE`: a descriptor stands apart from the value and touches the sign.
+    let value = value.strip_suffix(" 1").unwrap_or(value);
+    let value = plain(value.trim().trim_start_matches("-n "));
     let path = plain(rest.trim_start_matches('>').trim().split([' ', ';', '&', '|']).next()?);
     let path = expanded(&path, device).replace("$sys", "/sys").replace("%S", "/sys");
     let own = format!("/sys/block/{}/", device.class.kernel);

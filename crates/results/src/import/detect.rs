@@ -143,9 +143,13 @@ pub fn import(
     format: Option<Format>,
     context: &Context,
 ) -> Result<Vec<Record>, Diagnostic> {
-    if let Some(text) = super::hosts::unquoted(text) {
-        return import(file, &text, format, context);
+    // A mail quotes a mail a few times at most.
+    let mut unquoted = std::borrow::Cow::Borrowed(text);
+    for _ in 0..4 {
+        let Some(inner) = super::hosts::unquoted(&unquoted) else { break };
+        unquoted = inner.into();
     }
+    let text = &*unquoted;
     if let Some(hosts) = super::hosts::apart(text) {
         return of_hosts(file, hosts, format, context);
     }

@@ -182,3 +182,10 @@ fn utf_16_is_read() {
         near(&read(("f.txt", &read_back))[0], "write.iops", 262_144.0 / 849.402);
     }
 }
+
+/// Quotes are taken off a few times, not as often as there are signs.
+#[test]
+fn a_line_of_quotes_is_no_mail() {
+    let e = import("x.txt", &">".repeat(20_000), None, &Context::default()).expect_err("no format");
+    assert!(e.message.contains("not recognised"), "{e}");
+}

@@ -96,7 +96,7 @@ impl Biosnoop {
         };
         let op = if flush { Op::Flush } else { op };
         // Times count from the tool's start: an I/O that arrived before is moved with all others.
-        let at = (done + SHIFT).saturating_sub(before);
+        let at = done.saturating_add(SHIFT).saturating_sub(before);
         let mut io =
             Io::new(at, op, tables.disks.of(right(c.disk)), if flush { 0 } else { offset }, len);
         io.flags = flags.without(if flush { Flags::PREFLUSH } else { Flags::NONE });

@@ -56,8 +56,8 @@ impl OfOp {
 struct InFlight {
     done: BinaryHeap<Reverse<Nanos>>,
     most: usize,
-    /// How often an I/O found so many others under way, up to 8 powers of two.
-    found: BTreeMap<u64, u64>,
+    /// I/Os that found none under way.
+    alone: u64,
 }
 
 impl InFlight {
@@ -65,12 +65,12 @@ impl InFlight {
         while self.done.peek().is_some_and(|d| d.0 <= io.queued) {
             self.done.pop();
         }
+        self.alone += u64::from(self.done.is_empty());
         if let Some(done) = io.done.filter(|_| self.done.len() < MOST_IN_FLIGHT) {
             self.done.push(Reverse(done));
         }
         self.most = self.most.max(self.done.len());
         let depth = self.done.len() as u64;
-        *self.found.entry(depth.next_power_of_two()).or_default() += 1;
         depth
     }
 }
@@ -106,6 +106,12 @@ fn index(op: Op) -> usize {
 }
 
 impl Summary {
+    /// I/Os that found none in flight.
+    #[must_use]
+    pub fn alone(&self) -> u64 {
+        self.in_flight.alone
+    }
+
     /// Takes the next I/O.
     pub fn add(&mut self, io: &Io) {
         self.times(io);

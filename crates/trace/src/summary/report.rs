@@ -295,7 +295,7 @@ impl Summary {
     fn depth(&self, span: u64) -> Option<Depth> {
         let known: u64 = self.ops.iter().map(|o| o.latency.count()).sum();
         let busy: u128 = self.series.bins.iter().map(|b| b.in_flight).sum();
-        let alone = self.in_flight.found.get(&1).copied().unwrap_or(0);
+        let alone = self.alone();
         (known > 0 && span > 0).then(|| Depth {
             mean: busy as f64 / span as f64,
             max: self.in_flight.most as u64,

@@ -267,3 +267,26 @@ fn several_files_are_for_blktrace() {
     let error = open(files(&["msr.csv", "spc.csv"]), None).err().unwrap().to_string();
     assert!(error.contains("iosched trace merge"), "{error}");
 }
+
+#[test]
+fn a_time_of_centuries_is_no_crash() {
+    let text = "TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)\n\
+                18446740474.000004001    supervise      1950   xvda1   W  13092560  4096       0.74\n";
+    let trace = open(bytes(text.as_bytes()), None).unwrap();
+    _ = read(trace);
+}
+
+#[test]
+fn ios_that_find_none_in_flight_are_counted() {
+    // MSR: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime in 100 ns.
+    let line = |at: u64, took: u64| {
+        format!("{},h,0,Read,{},4096,{took}\n", 128_166_372_000_000_000 + at, at * 4096)
+    };
+    let text: String =
+        [(0, 100), (10, 100), (20, 100), (1000, 100)].map(|(a, t)| line(a, t)).concat();
+    let trace = open(bytes(text.as_bytes()), None).unwrap();
+    let (ios, _) = read(trace).unwrap();
+    let mut summary = Summary::default();
+    ios.iter().for_each(|io| summary.add(io));
+    assert_eq!(summary.alone(), 2, "the first and the last");
+}

@@ -4,7 +4,8 @@ use super::names;
 use super::read::{Call, Reader};
 use super::{Act, Log};
 
-/// Directories and names of `/dev` that are no block devices, or so that a name begins with.
+/// Directories of `/dev` without block devices, names of others there, and (with `*`) what their names begin with. A name
+/// may have a number behind it, or a dash and more.
 const OTHERS: &[&str] = &[
     "autofs",
     "bsg/",
@@ -37,30 +38,35 @@ const OTHERS: &[&str] = &[
     "mem",
     "mqueue/",
     "net/",
-    "ng",
+    "ng*",
+    "nst",
     "null",
-    "nvidia",
+    "nvidia*",
     "port",
     "ppp",
     "ptmx",
+    "pts",
     "pts/",
     "random",
     "rtc",
     "serial/",
     "sg",
+    "shm",
     "shm/",
     "snd/",
     "st",
-    "std",
+    "stderr",
+    "stdin",
+    "stdout",
     "tap",
-    "tpm",
-    "tty",
+    "tpm*",
+    "tty*",
     "udmabuf",
     "uinput",
     "urandom",
     "userfaultfd",
-    "usb",
-    "vcs",
+    "usb*",
+    "vcs*",
     "vfio/",
     "vhost",
     "video",
@@ -70,10 +76,20 @@ const OTHERS: &[&str] = &[
     "zfs",
 ];
 
+/// Whether a name below `/dev` is one of them.
+fn is_other(name: &str, other: &str) -> bool {
+    if let Some(begin) = other.strip_suffix('*') {
+        return name.starts_with(begin);
+    }
+    let Some(rest) = name.strip_prefix(other) else { return false };
+    let number = |c: char| c.is_ascii_digit() || c == '-';
+    other.ends_with('/') || rest.is_empty() || rest.starts_with(number)
+}
+
 /// Whether a path is that of a block device.
 pub(super) fn is_device(path: &str) -> bool {
     let Some(name) = path.strip_prefix("/dev/").filter(|n| !n.is_empty()) else { return false };
-    !OTHERS.iter().any(|other| name.starts_with(other)) && name != "shm" && name != "pts"
+    !OTHERS.iter().any(|other| is_other(name, other))
 }
 
 impl Reader {
@@ -114,5 +130,45 @@ impl Log {
                 all[0]
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_device;
+
+    #[test]
+    fn names_of_dev() {
+        for name in [
+            "sda",
+            "nvme0n1p2",
+            "nullb0",
+            "storage/vm1",
+            "mapper/root",
+            "loop0",
+            "network",
+            "logs/lv",
+        ] {
+            assert!(is_device(&format!("/dev/{name}")), "{name}");
+        }
+        for name in [
+            "null",
+            "st0",
+            "nst1",
+            "log",
+            "net/tun",
+            "ttyS0",
+            "tty",
+            "fd/3",
+            "stdin",
+            "sg2",
+            "i2c-1",
+            "vhost-net",
+            "usbmon0",
+            "shm",
+            "pts/4",
+        ] {
+            assert!(!is_device(&format!("/dev/{name}")), "{name}");
+        }
     }
 }
