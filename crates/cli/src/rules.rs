@@ -166,7 +166,14 @@ fn texts(paths: &[String]) -> Outcome<Vec<(String, String)>> {
             let target = std::fs::canonicalize(&name).unwrap_or_default();
             let text = match target == Path::new("/dev/null") {
                 true => String::new(),
-                false => files::required(&name)?,
+                // A comment in another encoding is no reason to read nothing.
+                false => match std::fs::read(&name) {
+                    Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                    Err(e) => {
+                        eprintln!("warning: {name} is left out: {e}");
+                        continue;
+                    }
+                },
             };
             out.push((name, text));
         }

@@ -93,7 +93,7 @@ pub(crate) fn all(
     let mut out = Vec::new();
     for (i, file) in policy.rules.iter().enumerate() {
         for line in &file.lines {
-            if !hits.contains_key(&(i, line.number)) && sets(line) {
+            if !hits.contains(&(i, line.number)) && sets(line) {
                 out.push(never(file, line, classes));
             }
             out.extend(exemption(file, line));

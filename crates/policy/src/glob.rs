@@ -34,18 +34,34 @@ fn one(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
+/// Sets of characters by name.
+const NAMED: [(&str, fn(&char) -> bool); 6] = [
+    ("[:alpha:]", char::is_ascii_alphabetic),
+    ("[:digit:]", char::is_ascii_digit),
+    ("[:alnum:]", char::is_ascii_alphanumeric),
+    ("[:lower:]", char::is_ascii_lowercase),
+    ("[:upper:]", char::is_ascii_uppercase),
+    ("[:xdigit:]", char::is_ascii_hexdigit),
+];
+
 /// The length of a bracket expression that a character is in. One without an end is the character `[`.
 fn class(pattern: &[char], c: char) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some('!' | '^'));
     let first = if negated { 2 } else { 1 };
-    let Some(end) = (first + 1..pattern.len()).find(|i| pattern[*i] == ']') else {
+    // The end of `[:alpha:]` is none of the set.
+    let is_end = |i: &usize| pattern[*i] == ']' && pattern[*i - 1] != ':';
+    let Some(end) = (first + 1..pattern.len()).find(is_end) else {
         return (c == '[').then_some(1);
     };
     let set = &pattern[first..end];
     let mut i = 0;
     let mut found = false;
     while i < set.len() {
-        if i + 2 < set.len() && set[i + 1] == '-' {
+        let rest: String = set[i..].iter().collect();
+        if let Some((name, is)) = NAMED.iter().find(|(name, _)| rest.starts_with(name)) {
+            found |= is(&c);
+            i += name.len();
+        } else if i + 2 < set.len() && set[i + 1] == '-' {
             found |= (set[i]..=set[i + 2]).contains(&c);
             i += 3;
         } else {
@@ -74,6 +90,8 @@ mod tests {
             ("a*b*c", "aXbYbZc", "aXc"),
             ("\\[none\\]*", "[none] bfq", "none"),
             ("x[", "x[", "x"),
+            ("sd[[:alpha:]]", "sda", "sd1"),
+            ("sd*[![:digit:]]", "sdaa", "sda1"),
         ] {
             assert!(matches(pattern, yes), "{pattern} {yes}");
             assert!(!matches(pattern, no), "{pattern} {no}");

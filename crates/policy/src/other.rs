@@ -131,6 +131,9 @@ impl Tlp {
     }
 }
 
+/// The disks of TLP's own settings.
+const TLP_DISKS: &str = "nvme0n1 sda";
+
 /// `DISK_DEVICES="nvme0n1 sda"` and `DISK_IOSCHED="none bfq"`, word by word.
 pub(crate) fn tlp(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> Vec<Tlp> {
     let find = |key: &str| {
@@ -139,11 +142,9 @@ pub(crate) fn tlp(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> Vec
         found.last().map(|(n, v)| (n, v.trim().trim_matches('"').to_string()))
     };
     let Some((number, schedulers)) = find("DISK_IOSCHED") else { return Vec::new() };
-    let Some((_, disks)) = find("DISK_DEVICES") else {
-        let text = "DISK_IOSCHED has no effect without DISK_DEVICES";
-        problems.push(problem(path, number, &schedulers, text.into()));
-        return Vec::new();
-    };
+    let own = find("DISK_DEVICES").map_or_else(|| TLP_DISKS.to_string(), |(_, disks)| disks);
+    let more = find("DISK_DEVICES+").map_or_else(String::new, |(_, disks)| format!(" {disks}"));
+    let disks = own + &more;
     let by_id = |d: &&str| d.contains('-') && !d.starts_with("dm-");
     if let Some(id) = disks.split_whitespace().find(by_id) {
         let text =
@@ -210,6 +211,13 @@ pub(crate) fn tuned(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> V
         let from = source(path, number);
         match (section.as_str(), key) {
             (_, "type") => is_disk |= value == "disk",
+            (_, "enabled") if ["0", "false", "no"].contains(&value) => {
+                profile.devices = Some("!*".into())
+            }
+            (_, "elevator" | "readahead") if value.contains("${") => {
+                let text = "variables are not known here: this line is not judged";
+                problems.push(problem(path, number, line, text.into()));
+            }
             ("main", "include") => {
                 let text = format!(
                     "include={value}: give the file of that profile, too, if it has a [disk]"

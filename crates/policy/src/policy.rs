@@ -24,10 +24,10 @@ pub struct Policy {
 }
 
 /// Folders of rules, the strongest first.
-const FOLDERS: [&str; 4] = ["/etc/", "/run/", "/usr/local/lib/", "/usr/lib/"];
+const FOLDERS: [&str; 4] = ["etc/udev/", "run/udev/", "usr/local/lib/udev/", "lib/udev/"];
 
 fn rank(path: &str) -> usize {
-    FOLDERS.iter().position(|f| path.starts_with(f)).unwrap_or(FOLDERS.len())
+    FOLDERS.iter().position(|f| path.contains(f)).unwrap_or(FOLDERS.len())
 }
 
 impl Policy {
@@ -50,6 +50,10 @@ impl Policy {
             let problems = &mut policy.problems;
             match form {
                 other::Form::Udev => {
+                    if !path.ends_with(".rules") {
+                        let why = "udev reads files whose names end in .rules: this one is judged as if its name did";
+                        problems.push(Diagnostic::file(path, why));
+                    }
                     let name = path.rsplit('/').next().unwrap_or(path).to_string();
                     let weaker = match rules.get(&name) {
                         Some(before) if rank(&before.0) <= rank(path) => Some(path.clone()),

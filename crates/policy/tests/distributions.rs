@@ -92,3 +92,15 @@ fn the_page_says_what_the_rules_give() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/distributions.md");
     iosched_testing::golden(&path, &page);
 }
+
+#[test]
+fn each_policy_is_listed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/policy/distributions");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        files.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    let mut listed: Vec<&str> = SHIPPED.iter().map(|s| s.1).collect();
+    names.sort();
+    listed.sort_unstable();
+    assert_eq!(names, listed);
+}

@@ -346,3 +346,71 @@ fn rows_that_name_nothing_are_said_and_other_settings_are_no_table() {
     let other = [("sysctl.conf".to_string(), "vm.dirty_bytes = 1\n".to_string())];
     assert!(Policy::read(&other).is_err());
 }
+
+#[test]
+fn lines_that_udev_takes_otherwise_than_they_look() {
+    // `=` on a key that is compared, `-=`: the line is ignored. A comment amid a line ends it not. The line of a label runs.
+    let policy = |text: &str| {
+        let read = Policy::read(&[("66-x.rules".to_string(), text.to_string())]).unwrap();
+        read.problems.iter().map(|p| p.message.clone()).collect::<String>()
+    };
+    let text = "KERNEL=\"sd*\", ATTR{queue/scheduler}=\"bfq\"\n";
+    boot(&rules(text), &[("sata-hdd", "mq-deadline")]);
+    assert!(policy(text).contains("== or != belongs here"));
+    assert!(
+        policy("KERNEL==\"sd*\", ATTR{queue/scheduler}-=\"bfq\"\n").contains("ignores this line")
+    );
+    let text = "KERNEL==\"sdb\", \\\n# why\nATTR{queue/scheduler}=\"bfq\"\n";
+    boot(&rules(text), &[("sata-hdd", "bfq"), ("sata-ssd", "mq-deadline")]);
+    let text = "GOTO=\"x\"\nATTR{queue/scheduler}=\"none\"\nLABEL=\"x\", KERNEL==\"sdb\", ATTR{queue/scheduler}=\"bfq\"\n";
+    boot(&rules(text), &[("sata-hdd", "bfq"), ("sata-ssd", "mq-deadline")]);
+    let text = "ENV{IO}=\"bfq\"\nKERNEL==i\"SDB\", ATTR{queue/scheduler}=\"$env{IO}\"\n";
+    boot(&rules(text), &[("sata-hdd", "bfq")]);
+    let text = "KERNEL==\"sdb\", RUN+=\"/bin/sh -c 'echo bfq > /sys/block/%k/queue/scheduler; echo 9 > /sys/block/%k/queue/iosched/slice_idle'\"\n";
+    let j = rules(text);
+    assert!(
+        later(&j, "sata-hdd").set.iter().any(|s| s.0 == "queue/iosched/slice_idle" && s.1 == "9"),
+        "{:?}",
+        j.classes[0]
+    );
+}
+
+#[test]
+fn properties_that_are_not_among_the_facts_are_unknown() {
+    for on in [
+        "ENV{ID_SERIAL_SHORT}==\"X\"",
+        "ENV{MAJOR}==\"8\"",
+        "ENV{ID_FS_TYPE}==\"btrfs\"",
+        "ATTRS{product}==\"Disk\"",
+    ] {
+        let j = rules(&format!("KERNEL==\"sd*[!0-9]\", {on}, ATTR{{queue/scheduler}}=\"bfq\"\n"));
+        let v = j.classes.iter().find(|v| v.class == "usb-stick").unwrap();
+        assert_eq!(v.boot.len(), 2, "{on}: {:?}", v.boot);
+    }
+}
+
+#[test]
+fn a_tree_of_another_root_has_the_same_folders() {
+    let bfq = "KERNEL==\"sdb\", ATTR{queue/scheduler}=\"bfq\"\n";
+    let kyber = "KERNEL==\"sdb\", ATTR{queue/scheduler}=\"kyber\"\n";
+    let j = judged(
+        (6, 12),
+        &[
+            ("root/usr/lib/udev/rules.d/60-x.rules", kyber),
+            ("root/etc/udev/rules.d/60-x.rules", bfq),
+        ],
+    );
+    boot(&j, &[("sata-hdd", "bfq")]);
+}
+
+#[test]
+fn tlp_has_disks_of_its_own_and_tuned_may_be_off() {
+    let j = judged(
+        (6, 12),
+        &[
+            ("tlp.conf", "DISK_IOSCHED=\"kyber bfq\"\n"),
+            ("tuned.conf", "[disk]\nenabled=0\nelevator=none\n"),
+        ],
+    );
+    boot(&j, &[("nvme", "kyber"), ("sata-ssd", "bfq"), ("sata-hdd", "mq-deadline")]);
+}

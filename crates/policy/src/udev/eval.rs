@@ -1,11 +1,12 @@
 //! All rules on one event of one device. A match that depends on something unknown is followed both ways.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::command::{sets_queue, writes};
 use super::parse::{File, Line, Op, Token};
 use crate::class::Class;
 use crate::glob;
-use crate::queue::Queue;
+use crate::queue::{Queue, Refused};
 
 /// Most ways that are followed.
 const MOST_BRANCHES: usize = 32;
@@ -13,6 +14,26 @@ const MOST_BRANCHES: usize = 32;
 pub(crate) const SETS_ID: &str = "60-persistent-storage.rules";
 /// The file of mdadm that sets `MD_…`.
 const SETS_MD: &str = "63-md-raid-arrays.rules";
+
+/// Attributes that devices above a disk have, as a rule: their values are not among the facts.
+const USUAL: &[&str] = &[
+    "vendor",
+    "device",
+    "subsystem_vendor",
+    "subsystem_device",
+    "class",
+    "product",
+    "manufacturer",
+    "serial",
+    "idVendor",
+    "idProduct",
+    "bcdDevice",
+    "wwid",
+    "rev",
+    "model",
+    "firmware_rev",
+    "numa_node",
+];
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +61,13 @@ pub(crate) struct Branch<'a> {
     pub(crate) is_cut: bool,
     env: BTreeMap<String, String>,
     run: Vec<(String, String)>,
+    /// `:=` has set them.
+    run_is_final: bool,
     goto: Option<String>,
 }
 
-/// Lines, by file and number, with the devices for which they held or may hold.
-pub(crate) type Hits = BTreeMap<(usize, usize), Vec<String>>;
+/// Lines, by file and number, that held or may hold for some device.
+pub(crate) type Hits = BTreeSet<(usize, usize)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tri {
@@ -72,6 +95,7 @@ impl<'a> Branch<'a> {
             is_cut: false,
             env: BTreeMap::new(),
             run: Vec::new(),
+            run_is_final: false,
             goto: None,
         }
     }
@@ -87,18 +111,24 @@ pub(crate) fn run<'a>(
 ) -> Vec<Branch<'a>> {
     let mut branches = vec![before];
     for b in &mut branches {
-        (b.env, b.run) = (BTreeMap::new(), Vec::new());
+        (b.env, b.run, b.run_is_final) = (BTreeMap::new(), Vec::new(), false);
     }
     for (i, file) in files.iter().enumerate() {
         for line in &file.lines {
             let mut next = Vec::new();
             while let Some(mut b) = branches.pop() {
+                // The line of the label runs, too.
+                b.goto.take_if(|label| line.has("LABEL", label));
+                if b.goto.is_some() {
+                    next.push(b);
+                    continue;
+                }
                 let ask = Ask { file, event, device, branch: &b };
                 match ask.line(line) {
                     Tri::No => next.push(b),
                     Tri::Unknown { .. } if !has_effect(line) => next.push(b),
                     Tri::Unknown { on, .. } => {
-                        hit(hits, (i, line.number), device);
+                        hits.insert((i, line.number));
                         if branches.len() + next.len() + 2 > MOST_BRANCHES {
                             b.is_cut = true;
                             next.push(b);
@@ -111,9 +141,7 @@ pub(crate) fn run<'a>(
                         }
                     }
                     Tri::Yes => {
-                        if b.goto.is_none() {
-                            hit(hits, (i, line.number), device);
-                        }
+                        hits.insert((i, line.number));
                         act(file, line, device, &mut b);
                         next.push(b);
                     }
@@ -126,25 +154,17 @@ pub(crate) fn run<'a>(
     }
     for b in &mut branches {
         for (command, source) in std::mem::take(&mut b.run) {
-            match echo(&command, device) {
-                Some((value, path)) => b.queue.write(&path, &value, &source),
-                None if sets_queue(&command) => {
-                    let reason = format!("what {command} does is not known: it is not judged");
-                    b.queue.refused.push(crate::queue::Refused { source, reason });
-                }
-                None => {}
+            let all = writes(&command, &device.class.kernel);
+            for (path, value) in all.iter().flatten() {
+                b.queue.write(path, value, &source);
+            }
+            if all.is_none() {
+                let reason = format!("what {command} does is not known: it is not judged");
+                b.queue.refused.push(Refused { source, reason });
             }
         }
     }
     branches
-}
-
-fn hit(hits: &mut Hits, at: (usize, usize), device: Device<'_>) {
-    let name = device.class.name.clone();
-    let all = hits.entry(at).or_default();
-    if !all.contains(&name) {
-        all.push(name);
-    }
 }
 
 /// Whether a line changes anything that is judged, now or by what it lets later lines see.
@@ -157,28 +177,16 @@ fn has_effect(line: &Line) -> bool {
     })
 }
 
-/// Whether a command may set files of a queue.
-fn sets_queue(command: &str) -> bool {
-    command.contains("/sys/") || command.contains("scheduler")
-}
-
 /// What a matching line does, in the written order.
 fn act(file: &File, line: &Line, device: Device<'_>, b: &mut Branch<'_>) {
-    if let Some(label) = &b.goto {
-        let is_it = |t: &Token| t.key == "LABEL" && t.value == *label;
-        if line.tokens.iter().any(is_it) {
-            b.goto = None;
-        }
-        return;
-    }
     let source = format!("{}:{}", file.name, line.number);
     for t in line.tokens.iter().filter(|t| !t.is_match()) {
         match t.key.as_str() {
             "ATTR" => match path_of(&t.attribute, device) {
-                Some(path) => b.queue.write(&path, &expanded(&t.value, device), &source),
+                Some(path) => b.queue.write(&path, &expanded(&t.value, device, &b.env), &source),
                 None => {
                     let reason = format!("a partition has no {}: the write fails", t.attribute);
-                    b.queue.refused.push(crate::queue::Refused { source: source.clone(), reason });
+                    b.queue.refused.push(Refused { source: source.clone(), reason });
                 }
             },
             "SYSCTL" => {
@@ -192,19 +200,23 @@ fn act(file: &File, line: &Line, device: Device<'_>, b: &mut Branch<'_>) {
                 }
                 old.push_str(&t.value);
             }
-            "ENV" => _ = b.env.insert(t.attribute.clone(), expanded(&t.value, device)),
+            "ENV" => {
+                let value = expanded(&t.value, device, &b.env);
+                b.env.insert(t.attribute.clone(), value);
+            }
+            "OPTIONS" if device.is_partition => {}
             "OPTIONS" if t.value.split(',').any(|o| o.trim() == "nowatch") => b.is_watched = false,
             "OPTIONS" if t.value.split(',').any(|o| o.trim() == "watch") => b.is_watched = true,
+            "RUN" if b.run_is_final => {}
             "RUN" => {
-                if t.op == Op::Set {
+                if t.op != Op::Add {
                     b.run.clear();
                 }
-                b.run.push((t.value.clone(), source.clone()));
+                b.run_is_final = t.op == Op::Final;
+                b.run.push((expanded(&t.value, device, &b.env), source.clone()));
             }
             "GOTO" => {
-                let label =
-                    |l: &Line| l.tokens.iter().any(|l| l.key == "LABEL" && l.value == t.value);
-                let later = file.lines.iter().any(|l| l.number > line.number && label(l));
+                let later = file.label(&t.value).is_some_and(|l| l > line.number);
                 b.goto = later.then(|| t.value.clone());
             }
             _ => {}
@@ -216,9 +228,14 @@ fn name_of(device: Device<'_>) -> String {
     if device.is_partition { device.class.partition() } else { device.class.kernel.clone() }
 }
 
-fn expanded(value: &str, device: Device<'_>) -> String {
+/// `%k`, `$kernel` and `$env{KEY}` by their values.
+fn expanded(value: &str, device: Device<'_>, env: &BTreeMap<String, String>) -> String {
     let name = name_of(device);
-    value.replace("%k", &name).replace("$kernel", &name).replace("$name", &name)
+    let mut out = value.replace("%k", &name).replace("$kernel", &name).replace("$name", &name);
+    for (key, value) in env {
+        out = out.replace(&format!("$env{{{key}}}"), value).replace(&format!("%E{{{key}}}"), value);
+    }
+    out
 }
 
 /// The file of the disk that a path of the device is; a partition has files of its own, which no rule changes.
@@ -228,26 +245,6 @@ fn path_of(path: &str, device: Device<'_>) -> Option<String> {
         (true, None) | (false, Some(_)) => None,
         (false, None) => Some(path.into()),
     }
-}
-
-/// `sh -c 'echo bfq > /sys/block/%k/queue/scheduler'`: the value and the file of this disk.
-fn echo(command: &str, device: Device<'_>) -> Option<(String, String)> {
-    let (_, rest) = command.split_once("echo ")?;
-    let (value, rest) = match rest.split_once('>') {
-        Some(parts) => parts,
-        None => rest.split_once("| tee ").or_else(|| rest.split_once("|tee "))?,
-    };
-    let plain = |s: &str| s.trim().trim_matches(['\'', '"']).to_string();
-    // `bfq 1> FILE`: a descriptor stands apart from the value and touches the sign.
-    let value = value.strip_suffix(" 1").unwrap_or(value);
-    let value = plain(value.trim().trim_start_matches("-n "));
-    let path = plain(rest.trim_start_matches('>').trim().split([' ', ';', '&', '|']).next()?);
-    let path = expanded(&path, device).replace("$sys", "/sys").replace("%S", "/sys");
-    let own = format!("/sys/block/{}/", device.class.kernel);
-    let class = format!("/sys/class/block/{}/", device.class.kernel);
-    let by_path = path.strip_prefix("/sys%p/").or_else(|| path.strip_prefix("/sys$devpath/"));
-    let file = path.strip_prefix(&own).or_else(|| path.strip_prefix(&class)).or(by_path)?;
-    Some((value, file.to_string()))
 }
 
 struct Ask<'x, 'a> {
@@ -260,10 +257,6 @@ struct Ask<'x, 'a> {
 impl Ask<'_, '_> {
     /// Whether all matches of a line hold.
     fn line(&self, line: &Line) -> Tri {
-        if self.branch.goto.is_some() {
-            let label = |t: &Token| t.key == "LABEL" && Some(&t.value) == self.branch.goto.as_ref();
-            return line.tokens.iter().any(label).into();
-        }
         let mut unknown = None;
         let upward = |t: &&Token| {
             ["KERNELS", "SUBSYSTEMS", "DRIVERS", "ATTRS", "TAGS"].contains(&t.key.as_str())
@@ -309,6 +302,9 @@ impl Ask<'_, '_> {
             "CONST" if t.attribute == "arch" => compare(t, "x86-64"),
             "TEST" => self.test(t),
             "IMPORT" => match t.attribute.as_str() {
+                "builtin" if t.value.starts_with("usb_id") => {
+                    class.parents.iter().any(|p| p.subsystem == "usb").into()
+                }
                 "builtin" | "parent" => Tri::Yes,
                 // Nothing is on the command line, and the first event has no earlier one.
                 "cmdline" => Tri::No,
@@ -361,8 +357,9 @@ impl Ask<'_, '_> {
             "SUBSYSTEMS" => compare(t, &parent.subsystem),
             "DRIVERS" => compare(t, &parent.driver),
             "ATTRS" => {
-                let value = parent.attrs.get(&t.attribute);
-                self.value(t, value.map(|v| (v != "?").then(|| v.clone())))
+                let value = parent.attrs.get(&t.attribute).map(|v| (v != "?").then(|| v.clone()));
+                let usual = USUAL.contains(&t.attribute.as_str()) && !parent.subsystem.is_empty();
+                self.value(t, value.or_else(|| usual.then_some(None)))
             }
             _ => unknown(t),
         }
@@ -418,8 +415,17 @@ impl Ask<'_, '_> {
         match class.env.get(key).filter(|_| there).map(String::as_str) {
             Some("?") => any_value(t),
             Some(value) => compare(t, value),
+            None if there && self.may_have(key) => any_value(t),
             None => compare(t, ""),
         }
+    }
+
+    /// Whether some devices of the class have a property that is not among its facts.
+    fn may_have(&self, key: &str) -> bool {
+        let all = ["MAJOR", "MINOR", "DISKSEQ", "ID_FS_", "ID_PART_TABLE_"];
+        let of_drives = ["ID_SERIAL", "ID_WWN", "ID_REVISION", "ID_USB_", "ID_ATA_", "ID_PATH"];
+        let is = |of: &[&str]| of.iter().any(|k| key.starts_with(k));
+        is(&all) || is(&of_drives) && self.device.class.env.contains_key("ID_SERIAL")
     }
 
     fn is_late(&self, file: &str) -> bool {
@@ -443,7 +449,10 @@ impl Ask<'_, '_> {
 }
 
 fn unknown(t: &Token) -> Tri {
-    Tri::Unknown { on: t.text.replacen("!=", "==", 1), negated: t.op == Op::IsNot }
+    let attribute =
+        if t.attribute.is_empty() { String::new() } else { format!("{{{}}}", t.attribute) };
+    let on = format!("{}{attribute}==\"{}\"", t.key, t.value);
+    Tri::Unknown { on, negated: t.op == Op::IsNot }
 }
 
 /// A value that differs from drive to drive.
@@ -456,5 +465,9 @@ fn any_value(t: &Token) -> Tri {
 }
 
 fn compare(t: &Token, text: &str) -> Tri {
-    (glob::matches(&t.value, text) == (t.op != Op::IsNot)).into()
+    let found = match t.any_case {
+        true => glob::matches(&t.value.to_lowercase(), &text.to_lowercase()),
+        false => glob::matches(&t.value, text),
+    };
+    (found == (t.op != Op::IsNot)).into()
 }

@@ -1,5 +1,6 @@
 //! Rules of udev: [`parse`] reads a file, [`run`] applies all files to an event of a device.
 
+mod command;
 mod eval;
 mod parse;
 

@@ -1,5 +1,7 @@
 //! A file of rules as lines of tokens. Lines that udev ignores are ignored here, with the reason.
 
+use std::collections::BTreeMap;
+
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -10,8 +12,10 @@ pub(crate) enum Op {
     Is,
     /// `!=`
     IsNot,
-    /// `=`, and `:=`, which protects no attribute and no property.
+    /// `=`
     Set,
+    /// `:=`, which protects no attribute and no property.
+    Final,
     /// `+=`
     Add,
     /// `-=`
@@ -25,6 +29,8 @@ pub(crate) struct Token {
     pub(crate) attribute: String,
     pub(crate) op: Op,
     pub(crate) value: String,
+    /// `i"…"`: compared without regard to case.
+    pub(crate) any_case: bool,
     /// As it is written.
     pub(crate) text: String,
 }
@@ -44,6 +50,7 @@ pub(crate) struct File {
     /// The name that it is sorted by.
     pub(crate) name: String,
     pub(crate) lines: Vec<Line>,
+    labels: BTreeMap<String, usize>,
 }
 
 const KEYS: &[&str] = &[
@@ -97,7 +104,37 @@ const MATCHES: &[&str] = &[
     "IMPORT",
 ];
 
+impl Line {
+    /// Whether it has a key with a value.
+    pub(crate) fn has(&self, key: &str, value: &str) -> bool {
+        self.tokens.iter().any(|t| t.key == key && t.value == value)
+    }
+}
+
+impl File {
+    /// The line of a label; of several the last.
+    pub(crate) fn label(&self, name: &str) -> Option<usize> {
+        self.labels.get(name).copied()
+    }
+}
+
 impl Token {
+    /// Why udev takes it for no token.
+    fn misuse(&self) -> Option<&'static str> {
+        // These are run or looked at whatever the operator is.
+        let runs = ["TEST", "PROGRAM", "IMPORT"].contains(&self.key.as_str());
+        match self.op {
+            Op::Is | Op::IsNot => None,
+            _ if MATCHES.contains(&self.key.as_str()) && !runs => {
+                Some("this key is compared: == or != belongs here")
+            }
+            Op::Remove if ["ATTR", "ENV", "SYSCTL"].contains(&self.key.as_str()) => {
+                Some("nothing can be taken away from this key with -=")
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is asked before anything of its line is done.
     pub(crate) fn is_match(&self) -> bool {
         matches!(self.op, Op::Is | Op::IsNot) || MATCHES.contains(&self.key.as_str())
@@ -107,16 +144,16 @@ impl Token {
 /// Reads a file. Problems are of lines that udev leaves out.
 pub(crate) fn parse(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> File {
     let name = path.rsplit('/').next().unwrap_or(path).to_string();
-    let mut file = File { path: path.into(), name, lines: Vec::new() };
+    let mut file = File { path: path.into(), name, lines: Vec::new(), labels: BTreeMap::new() };
     let mut joined = String::new();
     let mut first = 0;
     for (i, raw) in text.lines().enumerate() {
+        // A comment has no next line, and ends none.
+        if raw.trim_start().starts_with('#') {
+            continue;
+        }
         if joined.is_empty() {
             first = i + 1;
-            // A comment has no next line.
-            if raw.trim_start().starts_with('#') {
-                continue;
-            }
         }
         if let Some(part) = raw.strip_suffix('\\') {
             joined.push_str(part);
@@ -142,30 +179,29 @@ pub(crate) fn parse(path: &str, text: &str, problems: &mut Vec<Diagnostic>) -> F
         (d.line, d.column, d.width, d.text) = (first, 1, 1, joined);
         problems.push(d);
     }
-    labels(&file, problems);
+    for line in &file.lines {
+        for t in line.tokens.iter().filter(|t| t.key == "LABEL") {
+            file.labels.insert(t.value.clone(), line.number);
+        }
+    }
+    gotos(&file, problems);
     file
 }
 
 /// `GOTO`s to a label that does not come later are dropped: the lines behind them run.
-fn labels(file: &File, problems: &mut Vec<Diagnostic>) {
-    let of = |key: &'static str, line: &Line| {
-        line.tokens.iter().find(|t| t.key == key).map(|t| t.value.clone())
-    };
-    for (i, line) in file.lines.iter().enumerate() {
-        let Some(goto) = of("GOTO", line) else { continue };
-        if file.lines[i + 1..].iter().any(|l| of("LABEL", l).as_ref() == Some(&goto)) {
+fn gotos(file: &File, problems: &mut Vec<Diagnostic>) {
+    for line in &file.lines {
+        let Some(goto) = line.tokens.iter().find(|t| t.key == "GOTO").map(|t| &t.value) else {
             continue;
-        }
-        let earlier = file.lines[..=i].iter().any(|l| of("LABEL", l).as_ref() == Some(&goto));
-        let why = if earlier {
-            "stands before it, and GOTO only goes forward"
-        } else {
-            "is not in this file"
+        };
+        let why = match file.label(goto) {
+            Some(at) if at > line.number => continue,
+            Some(_) => "stands before it, and GOTO only goes forward",
+            None => "is not in this file",
         };
         let message = format!("GOTO=\"{goto}\" has no effect: its label {why}; the next lines run");
         let mut d = Diagnostic::file(&file.path, message);
-        let all: Vec<String> = file.lines.iter().filter_map(|l| of("LABEL", l)).collect();
-        d.help = did_you_mean(&goto, all.iter().map(String::as_str));
+        d.help = did_you_mean(goto, file.labels.keys().map(String::as_str));
         d.line = line.number;
         d.text = line.tokens.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(", ");
         (d.column, d.width) = (d.text.find("GOTO").unwrap_or(0) + 1, 4);
@@ -233,7 +269,7 @@ fn token(chars: &[char], start: usize) -> Result<(Token, usize), Problem> {
         "!=" => (Op::IsNot, 2),
         "+=" => (Op::Add, 2),
         "-=" => (Op::Remove, 2),
-        ":=" => (Op::Set, 2),
+        ":=" => (Op::Final, 2),
         p if p.starts_with('=') => (Op::Set, 1),
         _ => return Err(ignored(at, "an operator is missing (==, !=, =, +=, -=, :=)", form)),
     };
@@ -242,6 +278,7 @@ fn token(chars: &[char], start: usize) -> Result<(Token, usize), Problem> {
         at += 1;
     }
     // e"…" has escapes, i"…" is compared without regard to case.
+    let any_case = chars.get(at) == Some(&'i');
     if matches!(chars.get(at), Some('e' | 'i')) && chars.get(at + 1) == Some(&'"') {
         at += 1;
     }
@@ -266,7 +303,11 @@ fn token(chars: &[char], start: usize) -> Result<(Token, usize), Problem> {
         }
     }
     let text = chars[start..=at].iter().collect();
-    Ok((Token { key, attribute, op, value, text }, at + 1))
+    let token = Token { key, attribute, op, value, any_case, text };
+    match token.misuse() {
+        Some(what) => Err(ignored(start, what, form)),
+        None => Ok((token, at + 1)),
+    }
 }
 
 #[cfg(test)]
