@@ -1,6 +1,7 @@
 //! Block traces: everybody's formats, paired into I/Os.
 //!
-//! [`open`] finds the format by content and gives a [`Trace`]: I/Os in order of arrival, in constant memory. On the way
+//! [`open`] finds the format by content and gives a [`Trace`]: I/Os in order of arrival, in constant memory. Only a
+//! Parquet file, whose index is at its end, is in memory as a whole; one of more than 4 GiB is refused. On the way
 //! nothing is dropped silently: [`Tally`] has what was skipped, lost, out of order or never completed.
 //!
 //! ```text

@@ -49,9 +49,7 @@ pub struct Tally {
     pub flush_steps: u64,
     /// How the reader understood the file, where it had a choice.
     pub notes: Vec<String>,
-    /// The time of the first record by the source's clock.
-    pub first_at: Option<Nanos>,
-    /// The same as a Unix time in nanoseconds, where the clock is one.
+    /// The time of the first record as a Unix time in nanoseconds, where the source's clock is one.
     pub wall_clock: Option<i128>,
 }
 

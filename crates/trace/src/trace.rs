@@ -148,10 +148,7 @@ impl Trace<'_> {
     }
 
     fn pair(&mut self, item: Item) {
-        if self.origin.is_none() {
-            self.origin = Some(item.at());
-            self.tables.tally.first_at = self.origin;
-        }
+        self.origin.get_or_insert(item.at());
         match item {
             Item::Io(io) => self.pairer.io(io),
             Item::Event(e) => self.pairer.event(e, &mut self.tables.tally),

@@ -72,6 +72,16 @@ impl Source {
     pub(crate) fn each(
         &mut self,
         args: &SourceArgs,
+        take: impl FnMut(&Io, &Tables) -> Outcome,
+    ) -> Outcome<Io> {
+        self.each_until(args, |_| false, take)
+    }
+
+    /// The same, up to an I/O that is `over`: what is behind it is not read.
+    pub(crate) fn each_until(
+        &mut self,
+        args: &SourceArgs,
+        over: impl Fn(&Io) -> bool,
         mut take: impl FnMut(&Io, &Tables) -> Outcome,
     ) -> Outcome<Io> {
         let mut disks: BTreeMap<Name, Share> = BTreeMap::new();
@@ -88,6 +98,9 @@ impl Source {
             if chosen && (args.disk.is_some() || disks.len() == 1) {
                 first.get_or_insert(io);
                 take(&io, &self.trace.tables)?;
+            }
+            if over(&io) {
+                break;
             }
         }
         match (first, &args.disk) {

@@ -102,7 +102,8 @@ fn selected(from: &SourceArgs, to: &OutArgs, filter: &Filter, before: u64) -> Ou
     let mut source = source::open(from)?;
     let mut seen = 0u64;
     let written = written(to, |sink| {
-        source.each(from, |io, tables| {
+        let over = |io: &Io| filter.is_over(io);
+        source.each_until(from, over, |io, tables| {
             seen += 1;
             if !filter.passes(io, tables) {
                 return Ok(());

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::text::{Grammar, Line, reader};
 use super::{Format, fields};
 use crate::event::{Io, Item};
+use crate::tally::Reason;
 use crate::trace::Tables;
 use crate::words;
 
@@ -72,6 +73,8 @@ const ACTIONS: [&str; 9] =
 /// What is wrong with a line: the message, the word, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The kind of fault: the message without the words of the line.
+    pub reason: Reason,
     /// The word that is wrong.
     pub word: String,
     /// The message.
@@ -89,14 +92,17 @@ pub struct Lines {
     now: Nanos,
 }
 
-fn fail<T>(word: &str, message: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { word: word.into(), message: message.into(), help: String::new() })
+fn fail<T>(word: &str, reason: Reason) -> Result<T, Fault> {
+    Err(Fault { reason, word: word.into(), message: reason.into(), help: String::new() })
 }
 
 fn number(word: &str) -> Result<u64, Fault> {
     match word.parse::<u64>() {
         Ok(n) if i64::try_from(n).is_ok() => Ok(n),
-        _ => fail(word, format!("\"{}\" is not a whole number", shorten(word))),
+        _ => fail(word, "a number is not a whole number").map_err(|f| Fault {
+            message: format!("\"{}\" is not a whole number", shorten(word)),
+            ..f
+        }),
     }
 }
 
@@ -162,7 +168,9 @@ impl Lines {
                 return fail(action, "version 3 has timestamps instead of wait");
             }
             "wait" => {
-                let Some(n) = numbers[0] else { return fail(action, "how long?") };
+                let Some(n) = numbers[0] else {
+                    return fail(action, "the length of the wait is missing");
+                };
                 let wait = nanos(n)?;
                 if wait >= MIN_WAIT_US * 1_000 {
                     self.now = self.now.saturating_add(wait).min(i64::MAX as u64);
@@ -186,7 +194,7 @@ impl Lines {
             _ => {
                 let help = iosched_types::nearest::did_you_mean(action, ACTIONS);
                 let message = format!("unknown action \"{}\"", shorten(action));
-                return fail(action, message).map_err(|f| Fault { help, ..f });
+                return fail(action, "unknown action").map_err(|f| Fault { message, help, ..f });
             }
         };
         if !open {
@@ -262,24 +270,7 @@ impl Grammar for Log {
                 }
                 Line::Item(Item::Io(io))
             }
-            Err(fault) => Line::Skip(reason(&fault.message)),
+            Err(fault) => Line::Skip(fault.reason),
         }
     }
-}
-
-/// A message of the strict reader as one of a few reasons.
-fn reason(message: &str) -> &'static str {
-    const KNOWN: [&str; 10] = [
-        "the time is too long",
-        "the timestamp is earlier than the one before",
-        "a file name and an action are expected",
-        "too many words",
-        "version 3 has timestamps instead of wait",
-        "the file was not added before",
-        "the file is not open",
-        "offset and length are missing",
-        "the length is zero",
-        "the file was added before",
-    ];
-    KNOWN.iter().find(|k| **k == message).copied().unwrap_or("not a line of an I/O log")
 }

@@ -290,3 +290,20 @@ fn ios_that_find_none_in_flight_are_counted() {
     ios.iter().for_each(|io| summary.add(io));
     assert_eq!(summary.alone(), 2, "the first and the last");
 }
+
+#[test]
+fn each_fault_of_a_fio_log_is_a_reason_of_its_own() {
+    let text = "fio version 2 iolog\n/d add\n/d open\n/d read 0 4096\n/d red 0 4096\n/d read -1 4096\n/d wait\n\
+                /d read 9223372036854775807 1\n/d read 0 1 2\n/x read 0 1\n";
+    let (ios, tables) = parsed(text.as_bytes());
+    let reasons: Vec<_> = tables.tally.skipped.iter().map(|(why, s)| (*why, s.first)).collect();
+    let wanted = [
+        ("a number is not a whole number", 6),
+        ("the I/O ends beyond 2^63 bytes", 8),
+        ("the file was not added before", 10),
+        ("the length of the wait is missing", 7),
+        ("too many words", 9),
+        ("unknown action", 5),
+    ];
+    assert_eq!((ios.len(), &reasons[..]), (1, &wanted[..]));
+}

@@ -136,3 +136,25 @@ fn records_that_are_not_used_are_told() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("too few fields") && told.contains("3 I/Os in x.log"), "{told}");
 }
+
+#[test]
+fn a_cut_does_not_read_what_is_behind_it() {
+    let place = Place::new();
+    // More than the 32,768 records that are sorted at a time, ten milliseconds apart.
+    let mut text: String = (0..40_000u64)
+        .map(|i| {
+            format!("{},hm,1,Read,{},4096,270\n", 128_166_372_003_061_629 + i * 100_000, i * 4096)
+        })
+        .collect();
+    text += "no record\n";
+    let file = place.file("trace", &text);
+    let said = |to: &str| {
+        let out =
+            place.iosched(&["trace", "cut", &file, "--to", to, "-o", "a.csv"]).output().unwrap();
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let whole = said("1000s");
+    assert!(whole.contains("40000 I/Os in a.csv") && whole.contains("not used"), "{whole}");
+    let part = said("2s");
+    assert!(part.contains("200 I/Os in a.csv") && !part.contains("not used"), "{part}");
+}
