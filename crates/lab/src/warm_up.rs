@@ -93,9 +93,6 @@ pub(crate) fn find<'a, E>(
         WarmUp::Steady => TRIED[0],
     };
     out.found = able.iter().map(|t| (place(t), Found { length, ..Found::default() })).collect();
-    if asked != WarmUp::Steady {
-        return Ok(out);
-    }
     let mut run = |looks: Vec<(Trial, Nanos)>, spent: &mut Nanos| -> Result<Vec<Record>, E> {
         let (trials, before): (Vec<Trial>, Vec<Nanos>) = looks.into_iter().unzip();
         let mut records = simulate(&trials)?;
@@ -105,9 +102,18 @@ pub(crate) fn find<'a, E>(
         *spent += records.iter().map(cost).sum::<Nanos>();
         Ok(records)
     };
+    // Without a budget a warm-up that was asked for needs no look at what it costs.
+    if asked != WarmUp::Steady && budget.is_none() {
+        return Ok(out);
+    }
     let glances = run(able.iter().map(|t| look(t, 0, GLANCE)).collect(), &mut out.spent)?;
     let cell = |(trial, r): (&&'a Trial, &Record)| Cell { trial, time: LOOK, second: second(r) };
     let mut left: Vec<Cell<'_>> = able.iter().zip(&glances).map(cell).collect();
+    if asked != WarmUp::Steady {
+        left.iter_mut().for_each(|c| c.time = GLANCE);
+        out.learn(&mut left, &glances);
+        return Ok(out);
+    }
     let purse = Purse::of(budget);
     purse.times(&mut left, TRIED[0]);
     for (i, after) in TRIED.into_iter().enumerate() {
@@ -206,7 +212,9 @@ impl WarmUps {
         let runs: Nanos = MIN_RUNS.into();
         let wants: Vec<Nanos> = places
             .iter()
-            .map(|(p, (before, time))| costs(self.found[p].second, before + time) * runs)
+            .map(|(p, (before, time))| {
+                costs(self.found[p].second, before + time).saturating_mul(runs)
+            })
             .collect();
         let most = share(left, &wants);
         for ((p, (before, time)), want) in places.iter().zip(wants) {

@@ -206,3 +206,14 @@ fn a_stream_is_measured_though_the_device_ended_in_the_warm_up() {
     let read = &r.jobs[0].read;
     assert!(read.ios > 0 && (2.9..3.1).contains(&(read.runtime as f64 / 1e9)), "{read:?}");
 }
+
+/// A budget shortens what is measured after a warm-up of a stated length, too.
+#[test]
+fn a_budget_counts_with_a_stated_warm_up() {
+    let job = "[a]\nfilename=/dev/x\ndirect=1\nioengine=libaio\niodepth=32\nrw=randread\nbs=4k\nruntime=60\ntime_based\n";
+    let (mut e, trials) = planned("ssd-sata", job, "warm_up = \"1s\"\n");
+    e.budget = Some(SEC);
+    let all = records(&e, &trials, 2);
+    assert!(all.iter().all(|r| r.measured() < 20 * SEC), "{}", all[0].measured());
+    assert!(all.iter().all(|r| r.provenance.contains_key(iosched_results::verdict::SHORTENED)));
+}

@@ -34,8 +34,11 @@ fn one(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
+/// A set of characters and its name.
+type Named = (&'static str, fn(&char) -> bool);
+
 /// Sets of characters by name.
-const NAMED: [(&str, fn(&char) -> bool); 6] = [
+const NAMED: [Named; 6] = [
     ("[:alpha:]", char::is_ascii_alphabetic),
     ("[:digit:]", char::is_ascii_digit),
     ("[:alnum:]", char::is_ascii_alphanumeric),
