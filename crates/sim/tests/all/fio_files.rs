@@ -76,6 +76,19 @@ fn writes_that_nothing_syncs_have_a_rate_until_all_is_durable() {
     assert_eq!(durable(&run("rw=read\nsize=64m")), None);
 }
 
+/// fio 3.33 on Linux 6.12: ten files of 100 KiB are ten data writes and ten commits of two writes each.
+#[test]
+fn a_file_is_synced_before_it_is_closed() {
+    let text = "rw=write\nnrfiles=10\nfilesize=100k\nopenfiles=1\nfile_service_type=sequential\n";
+    let writes = |extra: &str| {
+        let mut t = trial(&format!("{text}{extra}"));
+        t.host.filesystem = FsType::Ext4;
+        simulate(&t).unwrap().device.commands[1]
+    };
+    assert_eq!(writes("fsync_on_close=1"), 30);
+    assert!(writes("") < 10, "{}", writes(""));
+}
+
 /// Jobs that a time ends leave the flusher in the middle of its work, with commands under way: under every scheduler and
 /// on every file system all of that ends.
 #[test]

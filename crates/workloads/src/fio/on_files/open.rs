@@ -171,8 +171,16 @@ impl<'a> OpenFiles<'a> {
             let at = place.start - self.base(file);
             return sys.fadvise(fd, at, place.len, Advice::DontNeed).await;
         }
-        sys.close(fd).await?;
+        self.shut(sys, fd).await?;
         self.open_file(sys, file).await.map(drop)
+    }
+
+    /// Closes a file, after the sync that `fsync_on_close` asks for.
+    async fn shut(&self, sys: &Sys, fd: Fd) -> Done {
+        if self.job.file_options.fsync_on_close && self.job.pattern.write {
+            sys.fsync(fd).await?;
+        }
+        sys.close(fd).await
     }
 
     /// The descriptor of a file whose turn it is. With `openfiles` one that is done is closed for it.
@@ -187,7 +195,7 @@ impl<'a> OpenFiles<'a> {
             let victim = (0..self.fds.len()).find(done);
             let victim = victim.or_else(|| self.fds.iter().position(Option::is_some));
             if let Some(fd) = victim.and_then(|i| self.fds[i].take()) {
-                sys.close(fd).await?;
+                self.shut(sys, fd).await?;
             }
         }
         self.open_file(sys, file).await
@@ -430,10 +438,7 @@ impl<'a> OpenFiles<'a> {
         }
         for (fd, name) in self.fds.iter().zip(&self.file_names) {
             if let Some(fd) = *fd {
-                if job.file_options.fsync_on_close && job.pattern.write {
-                    sys.fsync(fd).await?;
-                }
-                sys.close(fd).await?;
+                self.shut(sys, fd).await?;
             }
             if job.file_options.unlink && !on_device(job) {
                 match sys.unlink(inside(name)).await {
