@@ -140,6 +140,8 @@ pub struct Job {
     limits: Limits,
     bytes_issued: Bytes,
     ios_issued: u64,
+    /// Syncs under way.
+    syncs: u32,
     reaped_total: u64,
     generator: Generator,
     stats: JobStats,
@@ -228,6 +230,7 @@ impl Job {
             bytes_issued: 0,
             went_round_at: 0,
             ios_issued: 0,
+            syncs: 0,
             writes_issued: 0,
             synced_last: false,
             syncing: false,

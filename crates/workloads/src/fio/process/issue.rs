@@ -90,6 +90,7 @@ impl Job {
         let unit = self.units.take(&io, now)?;
         self.depth += 1;
         self.syncing = io.dir == 3;
+        self.syncs += u32::from(io.dir == 3);
         if let Some(flow) = &self.flow {
             flow.count();
         }

@@ -78,12 +78,12 @@ impl Job {
         over
     }
 
-    /// Whether the job has done all it should.
+    /// Whether the job has done all it should. fio counts what is under way for `number_ios`, syncs too.
     #[inline(always)]
     pub(super) fn finished(&self, now: Nanos) -> bool {
         now >= self.deadline
             || self.bytes_issued >= self.limits.bytes
-            || self.ios_issued >= self.limits.ios
+            || self.ios_issued + u64::from(self.syncs) >= self.limits.ios
     }
 
     /// The job ends when the I/Os under way are done.
@@ -92,6 +92,11 @@ impl Job {
         if self.loops_left > 1 && now < self.deadline {
             // fio begins another pass before it sees that there is nothing to do.
             self.syncs_left *= 2;
+        }
+        let by_syncs = self.ios_issued + u64::from(self.syncs) >= self.limits.ios;
+        if self.syncs > 0 && by_syncs && now < self.deadline {
+            // fio ended by syncs that do not count when they are done: it begins anew for each I/O that is missing, with a sync.
+            self.syncs_left += self.limits.ios.saturating_sub(self.ios_issued) as usize;
         }
         self.state = State::Drain;
     }

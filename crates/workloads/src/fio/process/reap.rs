@@ -95,6 +95,7 @@ impl Job {
         self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
         self.synced_last = u.dir == 3;
+        self.syncs -= u32::from(u.dir == 3);
         if !self.measuring {
             self.end_warm_up(now);
         }
