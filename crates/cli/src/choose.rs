@@ -17,7 +17,7 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::RunArgs;
 use crate::fail::{Failure, Outcome};
-use crate::{asked, files, jobs, live, short};
+use crate::{asked, files, jobs, live, short, situations};
 pub(crate) use often::planned;
 
 /// An experiment and how it was asked for.
@@ -32,8 +32,12 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
     let mut out = Vec::new();
     let mut quick: Option<Experiment> = None;
     for file in &args.files {
-        if file.ends_with(".toml") && !is_command(file) {
-            let text = files::required(file)?;
+        let shipped = situations::find(file);
+        if shipped.is_some() || file.ends_with(".toml") && !is_command(file) {
+            let text = match shipped {
+                Some(situation) => situation.text.into(),
+                None => files::required(file)?,
+            };
             let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
             let definition = asked::of_file(args, file, &text);
@@ -127,7 +131,7 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
 }
 
 /// Every scheduler that the kernel has, those out of tree left out.
-fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
+pub(crate) fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
     let kernel = match e.kernels.first() {
         Some(k) => KernelProfile::find(&k.value).ok(),
         None => KernelProfile::preferred().next(),
@@ -225,7 +229,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     host(args, e)?;
     options(args, e)?;
     // Tunables are of the schedulers that run, also where nobody named them. A file says its own.
-    let no_file = args.files.iter().all(|f| !f.ends_with(".toml"));
+    let no_file = args.files.iter().all(|f| !f.ends_with(".toml") && situations::find(f).is_none());
     if e.schedulers.is_empty() && !args.tunable.is_empty() && no_file {
         e.schedulers = all_of(e);
     }

@@ -12,6 +12,7 @@ use crate::args::{ListArgs, ListKind};
 use crate::fail::Outcome;
 use crate::files::print_json;
 use crate::jobs::JOBS;
+use crate::situations::SITUATIONS;
 use crate::tables::{entry, print_fitted};
 
 pub(crate) fn list(args: &ListArgs) -> Outcome {
@@ -23,6 +24,9 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
             ListKind::Workloads => {
                 let jobs = JOBS.iter().map(|j| json!({"name": j.name, "summary": j.summary()}));
                 jobs.chain(PROGRAMS.iter().map(|d| program(d))).collect()
+            }
+            ListKind::Situations => {
+                SITUATIONS.iter().map(|s| json!({"name": s.name, "summary": s.summary()})).collect()
             }
         };
         return print_json(&all);
@@ -54,6 +58,11 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
             }
             for d in PROGRAMS {
                 out.push_str(&entry(d.name, 22, d.text));
+            }
+        }
+        ListKind::Situations => {
+            for s in SITUATIONS {
+                out.push_str(&entry(s.name, 22, s.summary()));
             }
         }
     }

@@ -30,6 +30,7 @@ mod rules;
 mod run;
 mod short;
 mod show;
+mod situations;
 mod store;
 mod tables;
 mod trace;

@@ -1,9 +1,14 @@
 //! `iosched rules`.
 
-use std::collections::BTreeMap;
+mod suite;
+mod told;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use iosched_block::KernelProfile;
+use iosched_experiment::Place;
+use iosched_experiment::until::{PERCENT_HELP, TIME_HELP, parse_percent, parse_time};
 use iosched_policy::{
     Class, Judgement, Machine, Outcome as End, Policy, SHIPPED, Verdict, builtin_classes,
     classes_from_toml, judge, shipped,
@@ -15,9 +20,10 @@ use iosched_types::nearest::did_you_mean;
 use serde_json::{Value, json};
 
 use crate::args::{Format, RulesArgs};
-use crate::fail::{Failure, Outcome};
+use crate::fail::{Failure, Outcome, code};
 use crate::files::{self, print, print_json};
 use crate::tables::{columns, print_fitted, prose};
+use suite::{Cell, Suite};
 
 pub(crate) fn rules(args: &RulesArgs) -> Outcome {
     let kernel = kernel(args.kernel.as_deref())?;
@@ -39,25 +45,102 @@ pub(crate) fn rules(args: &RulesArgs) -> Outcome {
     for name in &args.against {
         others.push((short(name), judged(std::slice::from_ref(name), &machine, &classes)?.0));
     }
-    if args.format == Format::Json {
-        let against: Vec<Value> = others
-            .iter()
-            .map(|(name, j)| json!({"policy": name, "classes": j.classes, "flags": j.flags}))
-            .collect();
-        return print_json(&json!({
-            "kernel": kernel.to_string(),
-            "classes": judgement.classes,
-            "flags": judgement.flags,
-            "problems": problems,
-            "against": against,
-        }));
-    }
     let names = args.files.iter().map(|f| short(f)).collect::<Vec<_>>().join(", ");
+    if !args.situations.is_empty() {
+        others.insert(0, (names, judgement));
+        return measured(args, kernel, &others, &problems);
+    }
+    if args.format == Format::Json {
+        return print_json(&as_json(kernel, &judgement, &problems, &others));
+    }
     if others.is_empty() {
         return print(&text(&names, kernel, &judgement));
     }
     others.insert(0, (names, judgement));
     print_fitted(&side_by_side(kernel, &others))
+}
+
+fn as_json(
+    kernel: KernelVersion,
+    judgement: &Judgement,
+    problems: &[String],
+    others: &[(String, Judgement)],
+) -> Value {
+    let against: Vec<Value> = others
+        .iter()
+        .map(|(name, j)| json!({"policy": name, "classes": j.classes, "flags": j.flags}))
+        .collect();
+    json!({
+        "kernel": kernel.to_string(),
+        "classes": judgement.classes,
+        "flags": judgement.flags,
+        "problems": problems,
+        "against": against,
+    })
+}
+
+/// Simulates situations for policies, the first of which is judged.
+fn measured(
+    args: &RulesArgs,
+    kernel: KernelVersion,
+    all: &[(String, Judgement)],
+    problems: &[String],
+) -> Outcome {
+    let threshold = parse_percent(&args.threshold).ok_or_else(|| {
+        let place = Place::option("--threshold", &args.threshold, &args.threshold);
+        place.error(format!("\"{}\" is no share", args.threshold)).with_help(PERCENT_HELP)
+    })?;
+    let budget = parse_time(&args.budget).ok_or_else(|| {
+        let place = Place::option("--budget", &args.budget, &args.budget);
+        place.error(format!("\"{}\" is no time", args.budget)).with_help(TIME_HELP)
+    })?;
+    let profile = KernelProfile::find(&kernel.to_string()).map_err(Failure::input)?;
+    let suite = Suite {
+        situations: suite::named(&args.situations)?,
+        budget,
+        threads: args.jobs,
+        kernel: &profile.version,
+        schedulers: &args.schedulers,
+    };
+    let devices: BTreeSet<&str> =
+        all.iter().flat_map(|(_, j)| &j.classes).filter_map(|c| c.device.as_deref()).collect();
+    let measured = suite.run(&devices)?;
+    let told: Vec<(String, Vec<Cell>)> =
+        all.iter().map(|(name, j)| (name.clone(), suite::cells(j, &measured))).collect();
+    let Some((name, cells)) = told.first() else { return Ok(()) };
+    let fails = cells.iter().filter(|c| c.fails(threshold)).count();
+    if args.format == Format::Json {
+        let mut value = as_json(kernel, &all[0].1, problems, &all[1..]);
+        value["situations"] = json!(
+            told.iter()
+                .map(|(name, cells)| json!({"policy": name, "cells": cells}))
+                .collect::<Vec<_>>()
+        );
+        value["worse"] = json!(fails);
+        print_json(&value)?;
+    } else {
+        let width = prose(columns());
+        let mut text = told::policy(name, &profile.version, cells, width);
+        if told.len() > 1 {
+            text.push('\n');
+            text.push_str(&told::beside(&told));
+        }
+        text.push('\n');
+        let limits = "Only the scheduler of a policy is simulated, not what else it sets (queue/read_ahead_kb …), with a model of one \
+                      drive for each class.";
+        text.push_str(&wrap("", 2, limits, width));
+        print_fitted(&text)?;
+    }
+    match fails {
+        0 => Ok(()),
+        n => {
+            let message = format!(
+                "{name} is worse than the kernel's default by over {} % in {n} pairs of device and situation",
+                threshold * 100.0
+            );
+            Err(Failure::new(code::REGRESSION, message))
+        }
+    }
 }
 
 /// A policy on all classes, and what of it is ignored, which is said, too.
@@ -102,17 +185,26 @@ fn side_by_side(kernel: KernelVersion, all: &[(String, Judgement)]) -> String {
         rows.len() - 1,
         classes.len()
     );
-    let widths: Vec<usize> = (0..all.len() + 2)
-        .map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0))
-        .collect();
-    for r in rows.iter().filter(|_| rows.len() > 1) {
-        let cells = r.iter().zip(&widths).map(|(c, w)| format!("{c:w$}")).collect::<Vec<_>>();
-        out.push_str(cells.join("  ").trim_end());
-        out.push('\n');
+    if rows.len() > 1 {
+        out.push_str(&columns_of(&rows));
     }
     if !same.is_empty() {
         out.push('\n');
         out.push_str(&wrap("", 2, &format!("the same: {}", same.join(", ")), prose(columns())));
+    }
+    out
+}
+
+/// Rows in columns as wide as their longest cell.
+fn columns_of(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let wide = |c: usize| rows.iter().filter_map(|r| Some(r.get(c)?.chars().count())).max();
+    let widths: Vec<usize> = (0..count).map(|c| wide(c).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for r in rows {
+        let cells = r.iter().zip(&widths).map(|(c, w)| format!("{c:w$}")).collect::<Vec<_>>();
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
     }
     out
 }

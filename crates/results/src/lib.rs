@@ -7,6 +7,7 @@
 //! * [`model`] is the tool-neutral comparison (runs × tests × samples) that result viewers speak.
 //! * [`import`] and [`export`] translate fio, PTS, CSV, iozone, pg_test_fsync and S results.
 //! * [`viewer`] computes the reference viewer's figures; [`render`] prints.
+//! * [`standing`] says how a scheduler that was chosen stands to the kernel's default and to the best of the others.
 //! * [`trace`] packs whole block traces and writes them as text.
 //! * [`published`] holds five published comparisons.
 
@@ -23,6 +24,7 @@ pub mod model;
 pub mod pts;
 pub mod published;
 pub mod render;
+pub mod standing;
 pub mod stats;
 pub mod store;
 pub mod trace;

@@ -153,6 +153,9 @@ pub(crate) enum ListKind {
     /// Jobs that come with iosched, and programs over system calls.
     #[value(aliases = ["workload", "jobs", "job", "programs", "program"])]
     Workloads,
+    /// Situations that people argue about, each an experiment for `run` and for `rules --situations`.
+    #[value(aliases = ["situation"])]
+    Situations,
 }
 
 #[derive(Debug, Args)]

@@ -30,6 +30,11 @@ fn names(all: &[String]) -> Vec<Part> {
 }
 
 impl Verdict {
+    /// Runs that tell more than those that were made.
+    fn more_runs(&self) -> usize {
+        if self.runs < 12 { 12 } else { 4 * self.runs }
+    }
+
     /// The lines. `beside`: they stand beside the sentence, which has said some of it.
     #[must_use]
     pub fn lines(&self, beside: bool) -> Vec<Vec<Part>> {
@@ -62,13 +67,13 @@ impl Verdict {
             Vec::new(),
         );
         if !(said && self.level.is_empty()) {
-            let more = words(": more runs tell (--runs 12)");
+            let more = words(&format!(": more runs tell (--runs {})", self.more_runs()));
             of(&self.open, [" may differ from "; 2], vec![base(), more]);
         }
         out.extend(self.remarks.iter().map(|r| vec![words(r)]));
         let unproven = self.firmness == Firmness::Unsure || !self.unproven.is_empty();
         if self.open.is_empty() && self.runs > 1 && unproven {
-            out.push(vec![words("More runs tell more: --runs 12")]);
+            out.push(vec![words(&format!("More runs tell more: --runs {}", self.more_runs()))]);
         }
         if !self.default_not_run.is_empty() {
             let text = format!("{}, the kernel's default here, was not run", self.default_not_run);

@@ -69,3 +69,55 @@ fn policies_that_come_with_the_program_stand_beside_each_other() {
     let text = String::from_utf8(out).unwrap();
     assert!(text.contains("\"fedora\""), "{text}");
 }
+
+/// Under none a card's reads wait for its writes; `none` in place of mq-deadline is worse there.
+#[test]
+fn situations_tell_the_price_of_a_policy() {
+    let place = Place::new();
+    let file =
+        place.file("70-card.rules", "KERNEL==\"mmcblk[0-9]\", ATTR{queue/scheduler}=\"none\"\n");
+    let args =
+        ["rules", &file, "--situations", "home-hub", "--budget", "300ms", "--kernel", "6.12"];
+    let out = place.iosched(&args).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("sd-card: none in place of mq-deadline"), "{text}");
+    assert!(text.contains("worse   home-hub: "), "{text}");
+    // The kernel's own choice is worse than nothing.
+    let file = place
+        .file("71-as-is.rules", "KERNEL==\"mmcblk[0-9]\", ATTR{queue/scheduler}=\"mq-deadline\"\n");
+    let args = [
+        "rules",
+        &file,
+        "--situations",
+        "home-hub",
+        "--budget",
+        "300ms",
+        "--kernel",
+        "6.12",
+        "--format",
+        "json",
+    ];
+    let out = place.iosched(&args).output().unwrap();
+    assert_eq!(out.status.code(), Some(0));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let cells = json["situations"][0]["cells"].as_array().unwrap();
+    assert!(cells.iter().all(|c| c["against_default"]["way"] == "level"), "{cells:?}");
+    assert!(cells.iter().any(|c| c["device"] == "sd-card"), "{cells:?}");
+}
+
+#[test]
+fn unknown_situations_and_thresholds_are_refused() {
+    let place = Place::new();
+    let said = |args: &[&str]| {
+        let out = place.iosched(args).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(said(&["rules", "fedora", "--situations", "nass"]).contains("did you mean \"nas\"?"));
+    assert!(
+        said(&["rules", "fedora", "--situations", "nas", "--threshold", "x"])
+            .contains("percentage")
+    );
+    assert!(said(&["rules", "fedora", "--threshold", "5"]).contains("--situations"));
+}
