@@ -23,9 +23,17 @@ pub enum Action {
         disk: Name,
         /// Its sector there.
         sector: Sector,
-        /// Whether that was a partition of this disk, not a device above it: both have one driver.
+        /// Whether the numbers of both say that it was a partition of this disk, not a device above it.
         partition: bool,
     },
+}
+
+/// Whether a bio of a device of one major number moves from a partition when it moves to one of another. Linux gives
+/// drivers with a number of their own (below 240) the minors of their partitions, except md (9); further partitions
+/// are of 259. Of the numbers that are given out at start (240 to 254) device mapper may be one, and its devices lie
+/// on one another.
+pub(crate) fn is_partition(from: u32, to: u32) -> bool {
+    from == 259 || (from == to && from != 9 && !(240..=254).contains(&from))
 }
 
 /// One event of a recording.

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use iosched_types::{Flags, IoPrio, Op};
 
 use super::{Format, Reader};
-use crate::event::{Action, Event, Item};
+use crate::event::{Action, Event, Item, is_partition};
 use crate::names::Name;
 use crate::trace::Tables;
 use crate::words;
@@ -295,7 +295,7 @@ impl State {
             return None;
         };
         let from = from as u32;
-        let partition = from >> 20 == r.device >> 20;
+        let partition = is_partition(from >> 20, r.device >> 20);
         Some(Action::Remap { disk: self.disk(from, tables), sector, partition })
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod bad;
+mod pairing;
 mod properties;
 mod samples;
 mod totals;
