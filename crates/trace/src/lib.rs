@@ -33,3 +33,4 @@ pub use merge::Merge;
 pub use names::{Name, Names};
 pub use tally::{Reason, Skipped, Tally};
 pub use trace::{Input, Tables, Trace, in_words, open};
+pub use words::OPERATIONS;

@@ -127,7 +127,10 @@ impl Trace<'_> {
         while !self.sorter.is_full() {
             let read = |error| Error::Read { file: self.file.clone(), error };
             match self.reader.next(&mut self.tables).map_err(read)? {
-                Some(item) => self.sorter.push(item, &mut self.tables.tally),
+                Some(item) => {
+                    self.tables.tally.used += 1;
+                    self.sorter.push(item, &mut self.tables.tally);
+                }
                 None => {
                     self.drain();
                     self.ended = true;
@@ -155,12 +158,17 @@ impl Trace<'_> {
         }
     }
 
-    fn relative(&self, mut io: Io) -> Io {
+    fn relative(&mut self, mut io: Io) -> Io {
+        // Clocks of two CPUs may differ. A time before the one that it follows says nothing.
+        let issued = io.issued.filter(|t| *t >= io.queued);
+        let done = io.done.filter(|t| *t >= issued.unwrap_or(io.queued));
+        if (issued, done) != (io.issued, io.done) {
+            self.tables.tally.backwards += 1;
+        }
         let origin = if self.absolute { 0 } else { self.origin.unwrap_or(0) };
-        // Times of one I/O are in order: clocks of two CPUs may differ.
-        io.issued = io.issued.map(|t| t.max(io.queued) - origin.min(t.max(io.queued)));
-        io.done = io.done.map(|t| t.max(io.queued) - origin.min(t.max(io.queued)));
-        io.queued = io.queued.saturating_sub(origin);
+        // Of I/Os that were not sorted in, some arrived before the first.
+        let after = |t: Nanos| t.saturating_sub(origin);
+        (io.queued, io.issued, io.done) = (after(io.queued), issued.map(after), done.map(after));
         io
     }
 

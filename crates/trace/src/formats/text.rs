@@ -16,8 +16,6 @@ pub(super) enum Line {
     Other,
     /// A record that comes out later.
     Held,
-    /// The end of the records.
-    End,
     /// Not used, and why.
     Skip(Reason),
 }
@@ -71,7 +69,6 @@ impl<G: Grammar> Reader for Text<'_, G> {
                 Line::Item(item) => return Ok(Some(item)),
                 Line::Held => {}
                 Line::Other => tables.tally.other += 1,
-                Line::End => self.ended = true,
                 Line::Skip(reason) => {
                     let text = line.to_string();
                     let reason = match (self.lines.cut, self.lines.open_end) {

@@ -3,7 +3,7 @@
 use iosched_types::LatencyHistogram;
 use serde::Serialize;
 
-use super::{OPS, OfOp, Summary, axes, doubts};
+use super::{OPERATIONS, OfOp, Summary, axes, doubts};
 use crate::event::Io;
 use crate::tally::Tally;
 use crate::trace::{Tables, in_words};
@@ -268,7 +268,7 @@ impl Summary {
             span_ns: span,
             iops: per_second(self.ios()),
             bytes_per_second: per_second(bytes),
-            operations: OPS
+            operations: OPERATIONS
                 .iter()
                 .zip(&self.ops)
                 .filter(|(_, o)| o.ios > 0)
@@ -375,6 +375,7 @@ pub fn oddities(t: &Tally) -> Vec<Oddity> {
         ("completions of I/Os that did not begin here", t.completions_without_start),
         ("requests that were not queued here", t.issues_without_queue),
         ("I/Os that do not complete here", t.unfinished),
+        ("I/Os with times in a wrong order, without a latency", t.backwards),
         ("requests that went back to the scheduler", t.requeued),
         ("bios that moved from a partition to its disk", t.remapped),
         ("steps of flushes, made by the block layer", t.flush_steps),

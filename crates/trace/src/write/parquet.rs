@@ -13,6 +13,7 @@ use parquet::schema::parser::parse_message_type;
 use super::{Form, Sink, csv};
 use crate::event::Io;
 use crate::trace::Tables;
+use crate::words;
 
 pub(super) static FORM: Form = Form {
     name: "parquet",
@@ -117,8 +118,8 @@ impl<W: Write + Send> File<W> {
         columns.time(rows.iter().map(|io| io.issued))?;
         columns.time(rows.iter().map(|io| io.done))?;
         columns.text(rows.iter().map(|io| tables.disks.text(io.disk).to_string()))?;
-        columns.text(rows.iter().map(|io| csv::operation(io.op).to_string()))?;
-        columns.text(rows.iter().map(csv::flags))?;
+        columns.text(rows.iter().map(|io| words::operation(io.op).to_string()))?;
+        columns.text(rows.iter().map(|io| csv::flags(io).collect()))?;
         columns.long(&longs(|io| io.offset), None)?;
         columns.long(&longs(|io| io.len), None)?;
         columns.int(&rows.iter().map(|io| io.pid.cast_signed()).collect::<Vec<_>>())?;

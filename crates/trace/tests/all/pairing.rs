@@ -105,3 +105,17 @@ fn a_partition_is_its_disk() {
         assert_eq!((got.1.tally.remapped, got.1.tally.unfinished), (1, 0));
     }
 }
+
+#[test]
+fn times_in_a_wrong_order_give_no_latency() {
+    let head = "queued_ns,issued_ns,completed_ns,disk,operation,flags,offset_bytes,length_bytes,pid,task,priority,cpu\n";
+    let rows = ["1000,,900", "2000,1900,2500", "3000,3500,3400", "4000,4100,4200", "5000,,5000"];
+    let row = |times: &&str| format!("{times},8:0,read,,4096,4096,1,a,none,0\n");
+    let text = head.to_string() + &rows.iter().map(row).collect::<String>();
+    let (ios, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    let times: Vec<_> = ios.iter().map(|io| (io.issued.is_some(), io.latency())).collect();
+    let wanted =
+        [(false, None), (false, Some(500)), (true, None), (true, Some(200)), (false, Some(0))];
+    assert_eq!(times, wanted);
+    assert_eq!(tables.tally.backwards, 3);
+}
