@@ -17,7 +17,7 @@ pub(crate) use rules::RulesArgs;
 pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
 pub(crate) use trace::{
     Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, InfoArgs, MergeArgs, OutArgs, PARQUET,
-    SourceArgs, SpanArgs, TraceArgs, TraceCommand, TraceOp,
+    SourceArgs, SpanArgs, TraceArgs, TraceCommand,
 };
 
 /// Compare every I/O scheduler Linux ever had.

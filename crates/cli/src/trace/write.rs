@@ -6,13 +6,12 @@ use std::path::Path;
 use iosched_trace::select::{Anonymous, Filter, shift};
 use iosched_trace::write::{self, Form, Sink};
 use iosched_trace::{Error, Io, Merge, Tables, summary};
-use iosched_types::Op;
 use iosched_types::units::{SEC, parse_bytes, parse_nanos, show_nanos};
 
 use super::source;
 use crate::args::{
     Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, MergeArgs, OutArgs, PARQUET,
-    SourceArgs, SpanArgs, TraceOp,
+    SourceArgs, SpanArgs,
 };
 use crate::fail::{Failure, Outcome};
 use crate::files;
@@ -36,14 +35,8 @@ pub(crate) fn cut(args: &CutArgs) -> Outcome {
 
 /// `iosched trace filter`.
 pub(crate) fn filter(args: &FilterArgs) -> Outcome {
-    let op = |op: &TraceOp| match op {
-        TraceOp::Read => Op::Read,
-        TraceOp::Write => Op::Write,
-        TraceOp::Discard => Op::Discard,
-        TraceOp::Flush => Op::Flush,
-    };
     let filter = Filter {
-        ops: args.op.iter().map(op).collect(),
+        ops: args.op.clone(),
         tasks: args.task.clone(),
         range: args.range.as_deref().map(range).transpose()?,
         ..span(&args.span)?

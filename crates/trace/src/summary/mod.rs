@@ -68,8 +68,7 @@ impl InFlight {
             self.done.push(Reverse(done));
         }
         self.most = self.most.max(self.done.len());
-        let depth = self.done.len() as u64;
-        depth
+        self.done.len() as u64
     }
 }
 

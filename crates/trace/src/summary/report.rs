@@ -148,8 +148,8 @@ pub struct Report {
     pub read_footprint_bytes: u64,
     /// Of these written or discarded.
     pub written_footprint_bytes: u64,
-    /// The pieces in which footprints are counted.
-    pub footprint_unit: u64,
+    /// Share of the disk's regions of 64 KiB in which footprints are counted: 1 when they are exact.
+    pub footprint_share: f64,
     /// The end of the furthest I/O.
     pub end_bytes: u64,
     /// I/Os in flight; absent where the trace has no completions.
@@ -275,10 +275,10 @@ impl Summary {
                 .map(|((_, name), o)| operation(name, o))
                 .collect(),
             sequential: share(self.follows, placed),
-            footprint_bytes: self.footprint.bytes().0,
-            read_footprint_bytes: self.read_footprint.bytes().0,
-            written_footprint_bytes: self.written_footprint.bytes().0,
-            footprint_unit: self.footprint.bytes().1,
+            footprint_bytes: self.footprint.bytes(),
+            read_footprint_bytes: self.read_footprint.bytes(),
+            written_footprint_bytes: self.written_footprint.bytes(),
+            footprint_share: self.footprint.share(),
             end_bytes: self.furthest,
             depth: self.depth(span),
             part_ns,
