@@ -3,6 +3,7 @@
 use iosched_types::{Bytes, Flags, IoPrio, Nanos, Op, Sector};
 
 use crate::names::Name;
+use crate::tally::Tally;
 
 /// What happened to a bio or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,21 @@ impl Io {
             prio: IoPrio::default(),
             cpu: 0,
         }
+    }
+
+    /// With times from a beginning on. Clocks of two CPUs may differ: a time before the one that it follows says
+    /// nothing, and is counted.
+    pub(crate) fn counted_from(mut self, origin: Nanos, tally: &mut Tally) -> Io {
+        let issued = self.issued.filter(|t| *t >= self.queued);
+        let done = self.done.filter(|t| *t >= issued.unwrap_or(self.queued));
+        if (issued, done) != (self.issued, self.done) {
+            tally.backwards += 1;
+        }
+        // Of I/Os that could not be sorted in, some arrived before the first.
+        let after = |t: Nanos| t.saturating_sub(origin);
+        (self.queued, self.issued, self.done) =
+            (after(self.queued), issued.map(after), done.map(after));
+        self
     }
 
     /// From arrival to completion.

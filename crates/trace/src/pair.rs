@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use iosched_types::{Flags, Op, PrioClass};
+use iosched_types::{Flags, Nanos, Op, PrioClass};
 
 use crate::event::{Action, Event, Io};
 use crate::names::Name;
@@ -122,6 +122,16 @@ impl Pairer {
                 return Some(slot.io);
             }
         }
+    }
+
+    /// I/Os that wait here.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// When the first of them arrived.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.ring.front().map(|s| s.io.queued)
     }
 
     fn slot(&mut self, number: u64) -> &mut Slot {

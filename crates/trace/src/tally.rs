@@ -75,6 +75,11 @@ impl Tally {
         }
     }
 
+    /// Takes a remark back.
+    pub fn unsay(&mut self, text: &str) {
+        self.notes.retain(|n| n != text);
+    }
+
     /// How many records were not used.
     #[must_use]
     pub fn dropped(&self) -> u64 {

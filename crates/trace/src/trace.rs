@@ -158,18 +158,9 @@ impl Trace<'_> {
         }
     }
 
-    fn relative(&mut self, mut io: Io) -> Io {
-        // Clocks of two CPUs may differ. A time before the one that it follows says nothing.
-        let issued = io.issued.filter(|t| *t >= io.queued);
-        let done = io.done.filter(|t| *t >= issued.unwrap_or(io.queued));
-        if (issued, done) != (io.issued, io.done) {
-            self.tables.tally.backwards += 1;
-        }
+    fn relative(&mut self, io: Io) -> Io {
         let origin = if self.absolute { 0 } else { self.origin.unwrap_or(0) };
-        // Of I/Os that were not sorted in, some arrived before the first.
-        let after = |t: Nanos| t.saturating_sub(origin);
-        (io.queued, io.issued, io.done) = (after(io.queued), issued.map(after), done.map(after));
-        io
+        io.counted_from(origin, &mut self.tables.tally)
     }
 
     /// A disk's name.

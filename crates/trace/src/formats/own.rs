@@ -32,7 +32,7 @@ pub(super) static FORMAT: Format = Format {
     about: "CSV of this program",
     per_cpu: false,
     sniff: |head| head.lines.first().is_some_and(|l| Header::of(&split(l)).is_some()),
-    open: |_, files| reader(Own(None), files),
+    open: |_, files| reader(Own::default(), files),
 };
 
 /// Where the columns are.
@@ -71,7 +71,28 @@ impl Header {
     }
 }
 
-struct Own(Option<Header>);
+#[derive(Default)]
+struct Own {
+    header: Option<Header>,
+    /// Lost events, by the comments so far.
+    lost: u64,
+}
+
+/// What `iosched record` says of a recording in comments: `# KEY: VALUE`. Of each key the last one counts.
+pub mod comments {
+    /// What was recorded, in words.
+    pub const RECORDED: &str = "recorded";
+    /// Events that the kernel could not keep.
+    pub const LOST: &str = "lost_events";
+    /// Why the recording ended; [`NOT_ENDED`] until it does.
+    pub const ENDED: &str = "ended";
+    /// Unix time of the first record.
+    pub const STARTED: &str = "first_record_unix_ns";
+    /// The recording was cut off.
+    pub const NOT_ENDED: &str = "no";
+}
+
+const CUT_OFF: &str = "the recording did not end: its last I/Os are missing";
 
 /// The fields of a line; those in quotes may hold commas.
 fn split(line: &str) -> Vec<String> {
@@ -102,14 +123,35 @@ pub(crate) const FLAGS: [(char, Flags); 5] = [
 ];
 
 impl Grammar for Own {
+    fn comment(&mut self, line: &str, tables: &mut Tables) {
+        let Some((key, value)) = line.trim_start_matches(['#', ' ']).split_once(": ") else {
+            return;
+        };
+        let tally = &mut tables.tally;
+        match (key, value.trim()) {
+            (comments::RECORDED, words) => tally.note(&format!("recorded: {words}")),
+            (comments::LOST, n) => {
+                let lost = n.parse().unwrap_or(0);
+                tally.lost = tally.lost - self.lost + lost;
+                self.lost = lost;
+            }
+            (comments::ENDED, comments::NOT_ENDED) => tally.note(CUT_OFF),
+            (comments::ENDED, _) => tally.unsay(CUT_OFF),
+            (comments::STARTED, n) => {
+                tally.wall_clock = n.parse().ok().filter(|n| *n > 0).or(tally.wall_clock);
+            }
+            _ => {}
+        }
+    }
+
     fn line(&mut self, line: &str, tables: &mut Tables) -> Line {
         let fields = split(line);
         if let Some(header) = Header::of(&fields) {
             header.told(tables);
-            self.0 = Some(header);
+            self.header = Some(header);
             return Line::Other;
         }
-        match &self.0 {
+        match &self.header {
             Some(header) => io(header, &fields, tables),
             None => Line::Skip("no line before names the columns"),
         }

@@ -25,6 +25,9 @@ pub(super) trait Grammar {
     /// Reads a line.
     fn line(&mut self, line: &str, tables: &mut Tables) -> Line;
 
+    /// Looks at a line that begins with `#`.
+    fn comment(&mut self, _line: &str, _tables: &mut Tables) {}
+
     /// An item that the lines so far have left over.
     fn pending(&mut self, _end: bool) -> Option<Item> {
         None
@@ -61,7 +64,11 @@ impl<G: Grammar> Reader for Text<'_, G> {
                 self.ended = true;
                 continue;
             };
-            if line.trim_ascii_start().is_empty() || line.starts_with('#') {
+            if line.starts_with('#') {
+                self.grammar.comment(line, tables);
+                continue;
+            }
+            if line.trim_ascii_start().is_empty() {
                 continue;
             }
             tables.tally.records += 1;

@@ -15,6 +15,7 @@ pub(super) static FORM: Form = Form {
     name: "csv",
     about: "CSV, one I/O a line",
     ending: ".csv",
+    comments: true,
     begin: |to| {
         let mut to = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(to);
         to.write_record(COLUMNS).map_err(reason)?;

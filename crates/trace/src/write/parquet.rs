@@ -19,6 +19,7 @@ pub(super) static FORM: Form = Form {
     name: "parquet",
     about: "Parquet, for pandas, polars, DuckDB",
     ending: ".parquet",
+    comments: false,
     begin: |to| {
         let schema = Arc::new(parse_message_type(SCHEMA).map_err(io::Error::other)?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();

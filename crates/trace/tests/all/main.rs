@@ -6,6 +6,7 @@
 )]
 
 mod bad;
+mod live;
 mod pairing;
 mod properties;
 mod samples;

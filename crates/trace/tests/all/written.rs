@@ -122,3 +122,16 @@ fn columns_count_by_their_names() {
     ];
     assert_eq!(tables.tally.notes, notes);
 }
+
+#[test]
+fn comments_of_a_recording_are_read() {
+    let text = "# recorded: loop0 under bfq\n# lost_events: 0   \n# ended: no\nqueued_ns,operation,offset_bytes,length_bytes\n\
+                1,read,0,512\n# lost_events: 7\n# first_record_unix_ns: 5\n";
+    let (ios, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    assert_eq!((ios.len(), tables.tally.lost, tables.tally.wall_clock), (1, 7, Some(5)));
+    assert!(tables.tally.notes.iter().any(|n| n == "recorded: loop0 under bfq"));
+    assert!(tables.tally.notes.iter().any(|n| n.contains("did not end")));
+    let text = text.to_string() + "# ended: after 60 s\n";
+    let (_, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    assert!(!tables.tally.notes.iter().any(|n| n.contains("did not end")));
+}
