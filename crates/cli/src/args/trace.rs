@@ -48,7 +48,7 @@ fn known_formats() -> String {
     )
 }
 
-fn known_forms() -> String {
+pub(super) fn known_forms() -> String {
     let row = |f: &&Form| format!("{} ({})", f.name, f.ending);
     let rows: Vec<String> = FORMS.iter().map(row).collect();
     format!("Its form, where its ending does not name it: {}", rows.join(", "))
@@ -63,7 +63,7 @@ fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|f| f.name))
 }
 
-fn forms() -> PossibleValuesParser {
+pub(super) fn forms() -> PossibleValuesParser {
     // Where it is not built in, the answer says how to get it.
     let parquet = (!FORMS.iter().any(|f| f.name == PARQUET)).then_some(PARQUET);
     PossibleValuesParser::new(FORMS.iter().map(|f| f.name).chain(parquet))
