@@ -125,3 +125,36 @@ fn a_killed_recording_leaves_nothing_that_reads_as_whole() {
     }
     assert_eq!(clock(), before);
 }
+
+/// Without a guardian the next start of `iosched restore` takes the instance away.
+#[test]
+fn a_recording_killed_with_its_guardian_is_put_back_by_restore() {
+    if skip_record() {
+        return;
+    }
+    let place = Place::new();
+    let mut child = place
+        .iosched(&["record", "/", "--for", "20s", "-o", "a.csv"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while instances(child.id()) == 0 {
+        assert!(Instant::now() < deadline, "no instance");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(works("pkill", &["-KILL", "-P", &child.id().to_string()]), "no guardian");
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert_eq!(instances(child.id()), 1);
+    let restored = place.iosched(&["restore"]).output().unwrap();
+    let text = String::from_utf8_lossy(&restored.stdout).into_owned();
+    assert!(text.contains("removed trace instance iosched-"), "{text}");
+    assert_eq!(instances(child.id()), 0);
+    // What was recorded says that it did not end.
+    let part = std::fs::read_dir(place.dir.path()).unwrap().flatten();
+    let part = part.map(|e| e.file_name().into_string().unwrap()).find(|n| n.ends_with(".part"));
+    let text = std::fs::read_to_string(place.path(&part.unwrap())).unwrap();
+    assert!(text.is_empty() || text.contains("# ended: no "), "{text}");
+    place.nothing_is_left();
+}
