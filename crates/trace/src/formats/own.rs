@@ -146,7 +146,9 @@ impl Grammar for Own {
 
     fn line(&mut self, line: &str, tables: &mut Tables) -> Line {
         let fields = split(line);
-        if let Some(header) = Header::of(&fields) {
+        if line.contains(COLUMNS[0])
+            && let Some(header) = Header::of(&fields)
+        {
             header.told(tables);
             self.header = Some(header);
             return Line::Other;
@@ -185,7 +187,7 @@ pub(super) fn io(header: &Header, of: &[String], tables: &mut Tables) -> Line {
     if of.len() > header.fields {
         return Line::Skip("the line has more fields than the first has columns");
     }
-    let f = header.places.map(|place| place.map_or("", |n| of[n].trim()));
+    let f = header.places.map(|place| place.map_or("", |n| of[n].trim_ascii()));
     let time = |n: usize| if is_absent(f[n]) { Some(None) } else { nanos(f[n]).map(Some) };
     let (Some(queued), Some(issued), Some(done)) = (nanos(f[0]), time(1), time(2)) else {
         return Line::Skip(fields::TIME);
