@@ -142,6 +142,8 @@ pub enum Item {
     Event(Event),
     /// An I/O.
     Io(Io),
+    /// Events were lost up to this time.
+    Gap(Nanos),
 }
 
 impl Item {
@@ -151,6 +153,7 @@ impl Item {
         match self {
             Item::Event(e) => e.at,
             Item::Io(io) => io.queued,
+            Item::Gap(at) => *at,
         }
     }
 }

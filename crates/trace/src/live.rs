@@ -35,7 +35,10 @@ impl Live {
 
     /// Takes the next page of a CPU.
     pub fn page(&mut self, cpu: u16, page: &[u8]) {
-        let mut cursor = self.layout.open(page, &mut self.tables);
+        let (mut cursor, lost) = self.layout.open(page, &mut self.tables);
+        if let Some(until) = lost {
+            self.sorter.push(Item::Gap(until), &mut self.tables.tally);
+        }
         while let Some(event) = self.layout.next(&mut cursor, cpu, &mut self.tables) {
             self.tables.tally.used += 1;
             self.sorter.push(Item::Event(event), &mut self.tables.tally);
@@ -44,9 +47,14 @@ impl Live {
 
     /// All pages with events from before this time were taken, of all CPUs: these events become I/Os, in their order.
     pub fn settle(&mut self, before: Nanos) {
-        while let Some(Item::Event(e)) = self.sorter.pop_before(before) {
-            self.origin.get_or_insert(e.at);
-            self.pairer.event(e, &mut self.tables.tally);
+        while let Some(item) = self.sorter.pop_before(before) {
+            self.origin.get_or_insert(item.at());
+            let tally = &mut self.tables.tally;
+            match item {
+                Item::Event(e) => self.pairer.event(e, tally),
+                Item::Io(io) => self.pairer.io(io),
+                Item::Gap(_) => self.pairer.forget(tally),
+            }
         }
         // Pages of several CPUs come one after the other. What counts is an event too late to be put in order.
         (self.tables.tally.inversions, self.tables.tally.furthest_back) = (0, 0);

@@ -145,17 +145,23 @@ impl Layout {
         self.data.at + self.data.size
     }
 
-    /// Begins to read a page; counts the events that were lost before it.
-    pub(crate) fn open<'a>(&self, page: &'a [u8], tables: &mut Tables) -> Cursor<'a> {
+    /// Begins to read a page; counts the events that were lost before it, and gives the time up to which.
+    pub(crate) fn open<'a>(
+        &self,
+        page: &'a [u8],
+        tables: &mut Tables,
+    ) -> (Cursor<'a>, Option<Nanos>) {
         let used = number(page, self.used);
         let bytes = (used & USED) as usize;
         let end = self.data.at.saturating_add(bytes).min(page.len());
-        if used & LOST != 0 {
+        let time = number(page, Field { at: 0, size: 8 });
+        let lost = used & LOST != 0;
+        if lost {
             let count = Field { at: end, size: 8 };
             let counted = used & LOST_COUNTED != 0 && end + 8 <= page.len();
             tables.tally.lost += if counted { number(page, count) } else { 1 };
         }
-        Cursor { page, at: self.data.at, end, time: number(page, Field { at: 0, size: 8 }) }
+        (Cursor { page, at: self.data.at, end, time }, lost.then_some(time))
     }
 
     /// The next event of a page that is read here.

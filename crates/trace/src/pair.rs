@@ -124,6 +124,15 @@ impl Pairer {
         }
     }
 
+    /// Events were lost: a later completion may be that of another I/O at the same place, so those under way have none.
+    pub(crate) fn forget(&mut self, tally: &mut Tally) {
+        for (_, _, _, number) in std::mem::take(&mut self.open) {
+            let slot = self.slot(number);
+            slot.state = State::Closed;
+            tally.unfinished += u64::from(slot.io.done.is_none());
+        }
+    }
+
     /// I/Os that wait here.
     pub(crate) fn waiting(&self) -> usize {
         self.ring.len()

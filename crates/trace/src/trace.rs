@@ -30,6 +30,8 @@ pub struct Tables {
     pub tasks: Names,
     /// What was noticed.
     pub tally: Tally,
+    /// The time of the last event of a text whose lines of lost events have none.
+    pub(crate) latest: Nanos,
 }
 
 /// I/Os in order of arrival.
@@ -128,7 +130,11 @@ impl Trace<'_> {
             let read = |error| Error::Read { file: self.file.clone(), error };
             match self.reader.next(&mut self.tables).map_err(read)? {
                 Some(item) => {
-                    self.tables.tally.used += 1;
+                    let tally = &mut self.tables.tally;
+                    match item {
+                        Item::Gap(_) => tally.other += 1,
+                        Item::Event(_) | Item::Io(_) => tally.used += 1,
+                    }
                     self.sorter.push(item, &mut self.tables.tally);
                 }
                 None => {
@@ -151,10 +157,13 @@ impl Trace<'_> {
     }
 
     fn pair(&mut self, item: Item) {
-        self.origin.get_or_insert(item.at());
+        if !matches!(item, Item::Gap(_)) {
+            self.origin.get_or_insert(item.at());
+        }
         match item {
             Item::Io(io) => self.pairer.io(io),
             Item::Event(e) => self.pairer.event(e, &mut self.tables.tally),
+            Item::Gap(_) => self.pairer.forget(&mut self.tables.tally),
         }
     }
 

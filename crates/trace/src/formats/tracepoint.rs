@@ -144,7 +144,7 @@ pub(super) fn line(
     let Some(b) = before(line) else {
         if let Some(n) = lost(line) {
             tables.tally.lost += n;
-            return Line::Other;
+            return Line::Item(Item::Gap(tables.latest));
         }
         return Line::Skip("not an event");
     };
@@ -162,6 +162,7 @@ pub(super) fn line(
 }
 
 fn event(b: &Before<'_>, action: Action, tables: &mut Tables) -> Line {
+    tables.latest = b.at;
     let (disk, rest) = word(b.text);
     let (letters, rest) = word(rest);
     let Some((op, flags)) = words::rwbs(letters) else {

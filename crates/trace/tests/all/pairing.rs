@@ -119,3 +119,24 @@ fn times_in_a_wrong_order_give_no_latency() {
     assert_eq!(times, wanted);
     assert_eq!(tables.tally.backwards, 3);
 }
+
+#[test]
+fn a_completion_behind_lost_events_is_that_of_no_earlier_read() {
+    let event = |at: u32, point: &str, text: &str| {
+        format!(" a-1  [001] ..... 1.{at:06}: block_{point}: 7,0 R {text} [a]\n")
+    };
+    let text = [
+        event(1, "bio_queue", "8 + 8"),
+        event(2, "rq_issue", "4096 () 8 + 8"),
+        "CPU:1 [LOST 77 EVENTS]\n".into(),
+        event(900_000, "rq_complete", "() 8 + 8"),
+        event(900_001, "bio_queue", "8 + 8"),
+        event(900_003, "rq_issue", "4096 () 8 + 8"),
+        event(900_009, "rq_complete", "() 8 + 8"),
+    ];
+    let (ios, tables) = read(open(bytes(text.concat().as_bytes()), None).unwrap()).unwrap();
+    let latencies: Vec<_> = ios.iter().map(Io::latency).collect();
+    assert_eq!(latencies, [None, Some(8_000)]);
+    let t = &tables.tally;
+    assert_eq!((t.lost, t.unfinished, t.completions_without_start), (77, 1, 1));
+}
