@@ -230,7 +230,7 @@ fn remove_directory(made: &MadeDirectory, again: &str) -> Result<Vec<String>> {
 fn remove_instance(name: &str) -> Result<Vec<String>> {
     let fs_ = KernelFs::tracefs().map_err(|e| Error::io("opening tracefs for", name, e))?;
     let dir = fs_.root().real(&format!("/instances/{name}"));
-    let removed = crate::trace::remove_instance(&dir)?;
+    let removed = crate::instance::remove(&dir)?;
     Ok(removed.then(|| format!("removed trace instance {name}")).into_iter().collect())
 }
 

@@ -2,35 +2,31 @@
 //! processes apart and disturbs no other tracer.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iosched_experiment::{DispatchPoint, Warning};
 use iosched_types::{Nanos, Op};
 
 use crate::backend::Traced;
 use crate::error::{Error, Result};
-use crate::guardian::{Guardian, GuardianCommand};
-use crate::kernel_fs::KernelFs;
+use crate::guardian::GuardianCommand;
+use crate::instance::{Instance, of_disks};
 use crate::parse::trace::{Event, parse_line};
 use crate::root::{DevNum, SysRoot};
-use crate::state::{Change, StateFile};
 
 /// Buffer per CPU: nothing is lost at 100 thousand I/Os a second while the reader sleeps.
-const BUFFER_KB: &str = "16384";
+pub(crate) const BUFFER_KB: u64 = 16384;
 /// Points of a record's picture of the head's way.
 const POINTS: usize = 4096;
 /// Events kept during a run, so that a long run cannot eat the memory.
 const MAX_EVENTS: usize = 8 << 20;
-
-/// Traces of this process so far: several disks may be traced at once.
-static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// What is taken note of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +83,9 @@ pub struct Times {
 /// A trace being taken.
 #[derive(Debug)]
 pub struct Tracer {
-    tracefs: KernelFs,
-    dir: PathBuf,
+    instance: Instance,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<Collected>>,
-    state: Option<StateFile>,
-    guardian: Option<Guardian>,
 }
 
 #[derive(Debug, Default)]
@@ -122,40 +115,12 @@ impl Tracer {
         guardian: Option<&GuardianCommand>,
     ) -> Result<Tracer> {
         let filter = filter(&SysRoot::default(), disks, detail)?;
-        let tracefs = KernelFs::tracefs().map_err(|e| Error::Unavailable {
-            what: "tracefs".into(),
-            why: e.to_string(),
-            help: "run without --trace".into(),
-        })?;
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("iosched-{}-{count}", std::process::id());
-        let change = Change::TraceInstance { name: name.clone() };
-        let state = StateFile::create(state_dir, &format!("trace-{name}"), change)?;
-        let dir = tracefs.root().real(&format!("/instances/{name}"));
-        let mut tracer = Tracer {
-            tracefs,
-            dir,
-            stop: Arc::default(),
-            reader: None,
-            state: None,
-            guardian: None,
-        };
-        match guardian.map(|g| Guardian::start(g, &state)).transpose() {
-            Ok(guardian) => tracer.guardian = guardian,
-            Err(e) => {
-                state.finish()?;
-                return Err(e);
-            }
-        }
-        tracer.state = Some(state);
-        fs::create_dir(&tracer.dir).map_err(|e| Error::io("creating", &tracer.dir, e))?;
-        tracer.set("buffer_size_kb", BUFFER_KB)?;
-        // Timestamps that can be compared with the program's own clock.
-        tracer.set("trace_clock", "mono")?;
+        let instance = Instance::make(BUFFER_KB, state_dir, guardian, "run without --trace")?;
+        let mut tracer = Tracer { instance, stop: Arc::default(), reader: None };
         for event in EVENTS {
-            tracer.set(&format!("events/block/{event}/filter"), &filter)?;
+            tracer.instance.filter(event, &filter)?;
         }
-        let pipe = tracer.dir.join("trace_pipe");
+        let pipe = tracer.instance.path("trace_pipe");
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(nix::libc::O_NONBLOCK)
@@ -167,23 +132,18 @@ impl Tracer {
         let reader = thread.spawn(move || collect(file, &stop, keep));
         tracer.reader = Some(reader.map_err(|e| Error::io("starting a reader of", &pipe, e))?);
         for event in EVENTS {
-            tracer.set(&format!("events/block/{event}/enable"), "1")?;
+            tracer.instance.enable(event, true)?;
         }
         Ok(tracer)
-    }
-
-    fn set(&self, file: &str, value: &str) -> Result<()> {
-        let path = self.dir.join(file);
-        fs::write(&path, value).map_err(|e| Error::io("writing", path, e))
     }
 
     /// Ends the trace and takes the instance away.
     pub(crate) fn finish(mut self) -> Result<Traced> {
         for event in EVENTS {
-            self.set(&format!("events/block/{event}/enable"), "0")?;
+            self.instance.enable(event, false)?;
         }
         let collected = self.end_reader();
-        self.take_away()?;
+        self.instance.take_away()?;
         Ok(digest(collected))
     }
 
@@ -192,45 +152,17 @@ impl Tracer {
         self.reader.take().and_then(|r| r.join().ok()).unwrap_or_default()
     }
 
-    fn take_away(&mut self) -> Result<()> {
-        let Some(state) = self.state.take() else { return Ok(()) };
-        remove_instance(&self.dir)?;
-        state.finish()?;
-        if let Some(guardian) = self.guardian.take() {
-            guardian.join();
-        }
-        Ok(())
-    }
-
     /// Where the instance is, for messages.
     #[must_use]
     pub fn root(&self) -> &SysRoot {
-        self.tracefs.root()
+        self.instance.tracefs()
     }
 }
 
 impl Drop for Tracer {
     fn drop(&mut self) {
+        // The instance goes after its reader.
         self.end_reader();
-        // The state file stays when this fails.
-        let _ = self.take_away();
-    }
-}
-
-/// Removes a trace instance; `false` when there was none. A child that another thread has just forked holds the
-/// instance's files open until it executes its program, so a busy instance is tried again.
-pub(crate) fn remove_instance(dir: &Path) -> Result<bool> {
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match fs::remove_dir(dir) {
-            Ok(()) => return Ok(true),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(e) => return Err(Error::io("removing", dir, e)),
-        }
     }
 }
 
@@ -239,16 +171,7 @@ const EVENTS: [&str; 2] = ["block_rq_issue", "block_rq_complete"];
 
 /// The kernel's filter for the events of some disks.
 fn filter(root: &SysRoot, disks: &[&str], detail: Detail) -> Result<String> {
-    let mut any = Vec::new();
-    for disk in disks {
-        let number = root.get(&format!("/sys/block/{}/dev", disk.replace('/', "!")));
-        let dev = number.as_deref().and_then(DevNum::parse).ok_or_else(|| Error::NoDevice {
-            name: (*disk).into(),
-            help: "it has no device number, so it cannot be traced".into(),
-        })?;
-        any.push(format!("dev == {}", dev.major << 20 | dev.minor));
-    }
-    let any = any.join(" || ");
+    let any = of_disks(root, disks)?;
     Ok(match detail {
         Detail::Sampled => format!("({any}) && !(sector & {SAMPLE})"),
         Detail::All | Detail::Times => any,
@@ -362,6 +285,8 @@ pub(crate) fn thin(points: &[DispatchPoint]) -> Vec<DispatchPoint> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn issue(t: &str, sector: u64) -> String {

@@ -203,6 +203,14 @@ pub(crate) fn stream<T>(
     path: &Path,
     make: impl FnOnce(Box<dyn Write + Send>) -> Outcome<T>,
 ) -> Outcome<T> {
+    stream_file(path, |file, _| make(Box::new(file)))
+}
+
+/// The same; `make` is told whether the file is a regular one.
+pub(crate) fn stream_file<T>(
+    path: &Path,
+    make: impl FnOnce(File, bool) -> Outcome<T>,
+) -> Outcome<T> {
     no_disk(path)?;
     writable(path)?;
     let failed = |e: std::io::Error| {
@@ -210,7 +218,7 @@ pub(crate) fn stream<T>(
     };
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        return make(Box::new(file));
+        return make(file, false);
     }
     let behind = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let mut beside = behind.as_os_str().to_owned();
@@ -220,7 +228,7 @@ pub(crate) fn stream<T>(
     let made = put(beside, "", replaced)
         .and_then(|()| OpenOptions::new().write(true).open(beside))
         .map_err(failed)
-        .and_then(|file| make(Box::new(file)));
+        .and_then(|file| make(file, true));
     let result = made.and_then(|made| {
         std::fs::rename(beside, &behind).map_err(failed)?;
         Ok(made)

@@ -23,6 +23,7 @@ mod list;
 mod live;
 mod manual;
 mod progress;
+mod record;
 mod report;
 mod reproduce;
 mod results;
@@ -100,6 +101,7 @@ fn execute(command: Command) -> Outcome {
         Command::Explain(args) => explain::explain(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Record(args) => record::record(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Results(args) => results::results(&args),

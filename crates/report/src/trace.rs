@@ -6,9 +6,9 @@ use iosched_types::units::{show_bytes, show_nanos};
 use crate::html::squeeze;
 use crate::svg::{Svg, escape, ticks};
 
-const WIDTH: u32 = 960;
+const WIDTH: u32 = 1232;
 const LEFT: f64 = 72.0;
-const RIGHT: f64 = 952.0;
+const RIGHT: f64 = 1224.0;
 const TOP: f64 = 8.0;
 
 /// A frame of one picture: time to the right, a quantity upwards.

@@ -3,6 +3,7 @@
 use iosched_types::{Bytes, Flags, IoPrio, Nanos, Op, Sector};
 
 use crate::names::Name;
+use crate::tally::Tally;
 
 /// What happened to a bio or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +24,17 @@ pub enum Action {
         disk: Name,
         /// Its sector there.
         sector: Sector,
-        /// Whether that was a partition of this disk, not a device above it: both have one driver.
+        /// Whether the numbers of both say that it was a partition of this disk, not a device above it.
         partition: bool,
     },
+}
+
+/// Whether a bio of a device of one major number moves from a partition when it moves to one of another. Linux gives
+/// drivers with a number of their own (below 240) the minors of their partitions, except md (9); further partitions
+/// are of 259. Of the numbers that are given out at start (240 to 254) device mapper may be one, and its devices lie
+/// on one another.
+pub(crate) fn is_partition(from: u32, to: u32) -> bool {
+    from == 259 || (from == to && from != 9 && !(240..=254).contains(&from))
 }
 
 /// One event of a recording.
@@ -104,6 +113,21 @@ impl Io {
         }
     }
 
+    /// With times from a beginning on. Clocks of two CPUs may differ: a time before the one that it follows says
+    /// nothing, and is counted.
+    pub(crate) fn counted_from(mut self, origin: Nanos, tally: &mut Tally) -> Io {
+        let issued = self.issued.filter(|t| *t >= self.queued);
+        let done = self.done.filter(|t| *t >= issued.unwrap_or(self.queued));
+        if (issued, done) != (self.issued, self.done) {
+            tally.backwards += 1;
+        }
+        // Of I/Os that could not be sorted in, some arrived before the first.
+        let after = |t: Nanos| t.saturating_sub(origin);
+        (self.queued, self.issued, self.done) =
+            (after(self.queued), issued.map(after), done.map(after));
+        self
+    }
+
     /// From arrival to completion.
     #[must_use]
     pub fn latency(&self) -> Option<Nanos> {
@@ -118,6 +142,8 @@ pub enum Item {
     Event(Event),
     /// An I/O.
     Io(Io),
+    /// Events were lost up to this time.
+    Gap(Nanos),
 }
 
 impl Item {
@@ -127,6 +153,7 @@ impl Item {
         match self {
             Item::Event(e) => e.at,
             Item::Io(io) => io.queued,
+            Item::Gap(at) => *at,
         }
     }
 }

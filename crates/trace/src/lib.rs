@@ -8,14 +8,18 @@
 //! bytes → unpack → formats::find → Reader → Item → Sorter → Pairer → Io
 //! ```
 //!
+//! [`Live`] does the same with the pages of a recording that is being made.
+//!
 //! The crate is pure: it reads from and writes to what it is given.
 
 mod error;
 mod event;
 pub mod formats;
 mod lines;
+mod live;
 mod merge;
 mod names;
+pub mod pages;
 mod pair;
 pub mod select;
 mod sort;
@@ -29,7 +33,9 @@ pub mod write;
 pub use error::Error;
 pub use event::{Action, Event, Io, Item};
 pub use formats::Format;
+pub use live::Live;
 pub use merge::Merge;
 pub use names::{Name, Names};
 pub use tally::{Reason, Skipped, Tally};
 pub use trace::{Input, Tables, Trace, in_words, open};
+pub use words::OPERATIONS;

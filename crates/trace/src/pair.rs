@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use iosched_types::{Flags, Op, PrioClass};
+use iosched_types::{Flags, Nanos, Op, PrioClass};
 
 use crate::event::{Action, Event, Io};
 use crate::names::Name;
@@ -34,8 +34,10 @@ struct Slot {
     issued: u64,
     /// Sectors not done.
     left: u64,
-    /// Queued by a remap: the event that says the same is no second bio.
-    remapped: bool,
+    /// The bio that a remap made this of, until an event says that it was queued here, too.
+    moved: Option<u64>,
+    /// A request, in a trace that has no bios: merges make it grow until it goes to the driver.
+    request: bool,
     state: State,
 }
 
@@ -86,12 +88,12 @@ impl Pairer {
         match e.action {
             Action::Queue => {
                 self.queues = true;
-                self.queue(&e, false);
+                self.queue(&e);
             }
             Action::Remap { disk, sector, partition } => {
                 self.remap(&e, (disk, sector), partition, tally);
             }
-            Action::Insert => self.insert(&e),
+            Action::Insert => self.insert(&e, tally),
             Action::Issue => self.issue(&e, tally),
             Action::Requeue => {
                 tally.requeued += 1;
@@ -122,23 +124,53 @@ impl Pairer {
         }
     }
 
+    /// Events were lost: a later completion may be that of another I/O at the same place, so those under way have none.
+    pub(crate) fn forget(&mut self, tally: &mut Tally) {
+        for (_, _, _, number) in std::mem::take(&mut self.open) {
+            let slot = self.slot(number);
+            slot.state = State::Closed;
+            tally.unfinished += u64::from(slot.io.done.is_none());
+        }
+    }
+
+    /// I/Os that wait here.
+    pub(crate) fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// When the first of them arrived.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.ring.front().map(|s| s.io.queued)
+    }
+
     fn slot(&mut self, number: u64) -> &mut Slot {
         &mut self.ring[(number - self.base) as usize]
     }
 
-    fn queue(&mut self, e: &Event, remapped: bool) -> u64 {
-        let range = (e.sector, e.sector.saturating_add(e.sectors));
-        if let Some(n) = self.exact(e, |s| s.remapped && s.issued == 0) {
-            // The event of the bio that a remap announced.
-            self.slot(n).remapped = false;
-            return n;
+    fn at(&self, number: u64) -> &Slot {
+        &self.ring[(number - self.base) as usize]
+    }
+
+    /// A bio is queued: a new one, or one that a remap announced.
+    fn queue(&mut self, e: &Event) {
+        let announced = self.exact(e, |s| s.moved.is_some() && s.issued == 0);
+        let new = self.add(e);
+        if let Some(n) = announced {
+            // A stacked device: its bio keeps a place of its own in the list, and the task is that of the upper one.
+            let io = self.slot(n).io;
+            self.close(n, State::Void);
+            self.slot(new).owned_by(&io);
         }
+    }
+
+    fn add(&mut self, e: &Event) -> u64 {
+        let range = (e.sector, e.sector.saturating_add(e.sectors));
         let mut io = Io::new(e.at, e.op, e.disk, range.0.saturating_mul(512), e.sectors * 512);
         if e.op == Op::Flush {
             io.offset = 0;
         }
         (io.flags, io.pid, io.task, io.prio, io.cpu) = (e.flags, e.pid, e.task, e.prio, e.cpu);
-        let mut slot = Slot { start: range.0, end: range.1, remapped, ..Slot::of(io, State::Open) };
+        let mut slot = Slot { start: range.0, end: range.1, ..Slot::of(io, State::Open) };
         slot.left = e.sectors;
         let number = self.base + self.ring.len() as u64;
         self.longest = self.longest.max(e.sectors);
@@ -152,7 +184,7 @@ impl Pairer {
         let (disk, class, start) = (e.disk.0, class(e.op), Slot::place(e.op, e.sector));
         let here = self.open.range((disk, class, start, 0)..=(disk, class, start, u64::MAX));
         here.map(|k| k.3).take(MOST_LOOKS).find(|n| {
-            let s = &self.ring[(n - self.base) as usize];
+            let s = self.at(*n);
             s.end - s.start == e.sectors && passes(s)
         })
     }
@@ -168,7 +200,7 @@ impl Pairer {
         let near = self.open.range((disk, class, from, 0)..(disk, class, range.1, 0));
         let (mut found, mut covered) = (Vec::new(), 0);
         for n in near.take(MOST_LOOKS).map(|k| k.3) {
-            let s = &self.ring[(n - self.base) as usize];
+            let s = self.at(n);
             let shared = overlap((s.start, s.end), range);
             if shared > 0 && covered < e.sectors && passes(s) {
                 covered += shared;
@@ -181,29 +213,66 @@ impl Pairer {
     fn remap(&mut self, e: &Event, from: (Name, u64), partition: bool, tally: &mut Tally) {
         let before = Event { disk: from.0, sector: from.1, ..*e };
         let Some(old) = self.exact(&before, |s| s.issued == 0) else { return };
-        let new = self.queue(e, true);
-        if new == old {
-            return;
-        }
-        let bio = self.slot(old).io;
-        let moved = &mut self.slot(new).io;
-        (moved.queued, moved.flags, moved.prio) = (bio.queued, bio.flags, bio.prio);
-        (moved.pid, moved.task, moved.cpu) = (bio.pid, bio.task, bio.cpu);
-        // Between stacked devices the upper bio goes on; a partition's is now the disk's.
-        if partition {
+        let Slot { io, moved, .. } = *self.slot(old);
+        let new = self.add(e);
+        self.slot(new).owned_by(&io);
+        if partition || moved.is_some() {
+            // A partition's bio is now the disk's. So is one that no event queued: stacked devices queue theirs.
             tally.remapped += 1;
+            self.slot(new).io.queued = io.queued;
+            self.slot(new).moved = moved;
+            self.close(old, State::Void);
+        }
+        self.slot(new).moved.get_or_insert(old);
+    }
+
+    /// A bio goes on without an event that queued it where it was moved to: it came from a partition.
+    fn arrived(&mut self, number: u64, tally: &mut Tally) {
+        let Some(old) = self.slot(number).moved.take() else { return };
+        if old >= self.base && self.slot(old).state == State::Open {
+            tally.remapped += 1;
+            self.slot(number).io.queued = self.slot(old).io.queued;
             self.close(old, State::Void);
         }
     }
 
-    fn insert(&mut self, e: &Event) {
+    fn insert(&mut self, e: &Event, tally: &mut Tally) {
         let found = self.touched(e, |s| s.issued == 0);
         if found.is_empty() && !self.queues && e.op != Op::Flush {
-            self.queue(e, false);
+            let n = self.add(e);
+            self.slot(n).request = true;
         }
         for (n, _) in found {
+            self.arrived(n, tally);
             self.prioritise(n, e);
         }
+    }
+
+    /// Gives requests of a trace without bios the length that the driver sees: those of them that were merged are one,
+    /// which began with the first.
+    fn grow(&mut self, e: &Event, found: &mut Vec<(u64, u64)>) {
+        let range = (e.sector, e.sector.saturating_add(e.sectors));
+        let inside = |s: &Slot| s.request && s.start >= range.0 && s.end <= range.1;
+        let requests = found.iter().map(|f| f.0).filter(|n| inside(self.at(*n)));
+        let Some(first) = requests.min() else { return };
+        if (self.at(first).start, self.at(first).end) == range {
+            return;
+        }
+        for n in found.iter().map(|f| f.0).filter(|n| *n != first).collect::<Vec<_>>() {
+            if inside(self.at(n)) {
+                self.close(n, State::Void);
+            }
+        }
+        found.retain(|f| self.at(f.0).state == State::Open && f.0 != first);
+        found.push((first, e.sectors));
+        let key = self.at(first).key(first);
+        self.open.remove(&key);
+        self.longest = self.longest.max(e.sectors);
+        let slot = self.slot(first);
+        (slot.start, slot.end, slot.left) = (range.0, range.1, e.sectors);
+        (slot.io.offset, slot.io.len) = (range.0.saturating_mul(512), e.sectors * 512);
+        let key = slot.key(first);
+        self.open.insert(key);
     }
 
     fn prioritise(&mut self, number: u64, e: &Event) {
@@ -225,16 +294,46 @@ impl Pairer {
             return;
         }
         let mut found = self.touched(e, |s| s.issued < s.end - s.start);
-        if found.is_empty() {
+        self.grow(e, &mut found);
+        for gap in self.gaps(e, &found) {
             tally.issues_without_queue += u64::from(self.queues);
-            found = vec![(self.queue(e, false), e.sectors)];
+            let n = self.add(&Event { sector: gap.0, sectors: gap.1 - gap.0, ..*e });
+            found.push((n, gap.1 - gap.0));
         }
         for (n, sectors) in found {
+            self.arrived(n, tally);
             self.prioritise(n, e);
             let slot = self.slot(n);
             slot.issued += sectors;
             slot.io.issued = slot.io.issued.or(Some(e.at));
         }
+    }
+
+    /// The parts of a request that no bio covers: those were queued before the trace began, or are lost.
+    fn gaps(&self, e: &Event, found: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let end = e.sector.saturating_add(e.sectors);
+        let covered: u64 = found.iter().map(|f| f.1).sum();
+        if covered >= e.sectors {
+            return Vec::new();
+        }
+        // The ranges of a discard for several places are not one behind the other.
+        if e.op == Op::Discard && !found.is_empty() {
+            return Vec::new();
+        }
+        let mut parts: Vec<(u64, u64)> =
+            found.iter().map(|f| (self.at(f.0).start, self.at(f.0).end)).collect();
+        parts.sort_unstable();
+        let (mut gaps, mut from) = (Vec::new(), e.sector);
+        for (start, stop) in parts {
+            if start > from {
+                gaps.push((from, start));
+            }
+            from = from.max(stop);
+        }
+        if from < end {
+            gaps.push((from, end));
+        }
+        gaps
     }
 
     fn requeue(&mut self, e: &Event) {
@@ -253,11 +352,13 @@ impl Pairer {
         if found.is_empty() {
             // A recording of queueing and completion only.
             found = self.touched(e, |s| s.left > 0);
+            self.grow(e, &mut found);
         }
         if found.is_empty() {
             tally.completions_without_start += 1;
         }
         for (n, sectors) in found {
+            self.arrived(n, tally);
             let slot = self.slot(n);
             slot.left = slot.left.saturating_sub(sectors);
             if slot.left == 0 {
@@ -298,7 +399,12 @@ impl Pairer {
 
 impl Slot {
     fn of(io: Io, state: State) -> Slot {
-        Slot { io, start: 0, end: 0, issued: 0, left: 0, remapped: false, state }
+        Slot { io, start: 0, end: 0, issued: 0, left: 0, moved: None, request: false, state }
+    }
+
+    /// A bio below another has its task: it was made by a worker or by none.
+    fn owned_by(&mut self, upper: &Io) {
+        (self.io.pid, self.io.task, self.io.prio) = (upper.pid, upper.task, upper.prio);
     }
 
     /// Where a bio is looked for: flushes have no place.

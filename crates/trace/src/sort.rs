@@ -51,6 +51,12 @@ impl Sorter {
         self.heap.len() >= WINDOW
     }
 
+    /// The earliest item, if it is from before a time.
+    pub(crate) fn pop_before(&mut self, time: Nanos) -> Option<Item> {
+        self.heap.peek().filter(|first| first.0.0 < time)?;
+        self.pop()
+    }
+
     /// The earliest item.
     pub(crate) fn pop(&mut self) -> Option<Item> {
         let Reverse((at, _, slot)) = self.heap.pop()?;

@@ -23,6 +23,8 @@ pub struct Skipped {
 pub struct Tally {
     /// Records read: lines of text or binary records.
     pub records: u64,
+    /// Of these, used: events and I/Os.
+    pub used: u64,
     /// Records that were not used, by reason.
     pub skipped: BTreeMap<Reason, Skipped>,
     /// Records that belong to the format and are of no use here: plugs, merges, messages, headers.
@@ -41,6 +43,8 @@ pub struct Tally {
     pub issues_without_queue: u64,
     /// I/Os that do not complete in the trace.
     pub unfinished: u64,
+    /// I/Os whose issue or completion comes before what precedes it; they have no latency.
+    pub backwards: u64,
     /// Requests that went back to the scheduler.
     pub requeued: u64,
     /// Bios that moved from a partition to its disk.
@@ -69,6 +73,11 @@ impl Tally {
         if !self.notes.iter().any(|n| n == text) {
             self.notes.push(text.to_string());
         }
+    }
+
+    /// Takes a remark back.
+    pub fn unsay(&mut self, text: &str) {
+        self.notes.retain(|n| n != text);
     }
 
     /// How many records were not used.

@@ -30,6 +30,8 @@ pub struct Tables {
     pub tasks: Names,
     /// What was noticed.
     pub tally: Tally,
+    /// The time of the last event of a text whose lines of lost events have none.
+    pub(crate) latest: Nanos,
 }
 
 /// I/Os in order of arrival.
@@ -127,7 +129,14 @@ impl Trace<'_> {
         while !self.sorter.is_full() {
             let read = |error| Error::Read { file: self.file.clone(), error };
             match self.reader.next(&mut self.tables).map_err(read)? {
-                Some(item) => self.sorter.push(item, &mut self.tables.tally),
+                Some(item) => {
+                    let tally = &mut self.tables.tally;
+                    match item {
+                        Item::Gap(_) => tally.other += 1,
+                        Item::Event(_) | Item::Io(_) => tally.used += 1,
+                    }
+                    self.sorter.push(item, &mut self.tables.tally);
+                }
                 None => {
                     self.drain();
                     self.ended = true;
@@ -148,20 +157,19 @@ impl Trace<'_> {
     }
 
     fn pair(&mut self, item: Item) {
-        self.origin.get_or_insert(item.at());
+        if !matches!(item, Item::Gap(_)) {
+            self.origin.get_or_insert(item.at());
+        }
         match item {
             Item::Io(io) => self.pairer.io(io),
             Item::Event(e) => self.pairer.event(e, &mut self.tables.tally),
+            Item::Gap(_) => self.pairer.forget(&mut self.tables.tally),
         }
     }
 
-    fn relative(&self, mut io: Io) -> Io {
+    fn relative(&mut self, io: Io) -> Io {
         let origin = if self.absolute { 0 } else { self.origin.unwrap_or(0) };
-        // Times of one I/O are in order: clocks of two CPUs may differ.
-        io.issued = io.issued.map(|t| t.max(io.queued) - origin.min(t.max(io.queued)));
-        io.done = io.done.map(|t| t.max(io.queued) - origin.min(t.max(io.queued)));
-        io.queued = io.queued.saturating_sub(origin);
-        io
+        io.counted_from(origin, &mut self.tables.tally)
     }
 
     /// A disk's name.

@@ -5,6 +5,15 @@ use iosched_types::{Flags, IoPrio, Nanos, Op, PrioClass};
 /// The most bytes a disk can have: beyond this no sector is one.
 const MOST_BYTES: u64 = i64::MAX as u64;
 
+/// Operations and their words, in the order of reports.
+pub const OPERATIONS: [(Op, &str); 4] =
+    [(Op::Read, "read"), (Op::Write, "write"), (Op::Discard, "discard"), (Op::Flush, "flush")];
+
+/// The word of an operation.
+pub(crate) fn operation(op: Op) -> &'static str {
+    OPERATIONS.iter().find(|(o, _)| *o == op).map_or("", |o| o.1)
+}
+
 /// Seconds with any number of decimals, exactly: `52989.558781`, `0.000000001`, `7.7e-4`.
 pub(crate) fn seconds(word: &str) -> Option<Nanos> {
     decimal(word, 9)

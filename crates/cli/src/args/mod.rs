@@ -1,6 +1,7 @@
 //! The command line, defined once: parser, help, shell completions and man pages come from here.
 
 mod names;
+mod record;
 mod results;
 mod rules;
 mod run;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use record::RecordArgs;
 pub(crate) use results::{
     CompareArgs, ReportArgs, ResultsArgs, ResultsCommand, ServeArgs, TraceFormat,
 };
@@ -17,7 +19,7 @@ pub(crate) use rules::RulesArgs;
 pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
 pub(crate) use trace::{
     Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, InfoArgs, MergeArgs, OutArgs, PARQUET,
-    SourceArgs, SpanArgs, TraceArgs, TraceCommand, TraceOp,
+    SourceArgs, SpanArgs, TraceArgs, TraceCommand,
 };
 
 /// Compare every I/O scheduler Linux ever had.
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Run a published comparison again and lay our figures beside the published ones.
     Reproduce(ReproduceArgs),
+    /// Record a disk's I/O into a trace, with a live view of who uses it.
+    Record(RecordArgs),
     /// Look at block traces, cut, filter, merge and convert them.
     Trace(TraceArgs),
     /// Measure how fast the simulator is.

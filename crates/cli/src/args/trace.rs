@@ -2,19 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use iosched_trace::formats::FORMATS;
-use iosched_trace::write::FORMS;
+use iosched_trace::OPERATIONS;
+use iosched_trace::formats::{FORMATS, Format};
+use iosched_trace::write::{FORMS, Form};
+use iosched_types::Op;
 
-use super::Format;
+use super::Format as Output;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  iosched trace info sda.blktrace.0\n  \
-                        iosched trace convert trace.txt.gz -o trace.csv\n\nFormats are found by content: blktrace, the \
-                        text of blkparse, ftrace, trace-cmd report, perf script and biosnoop, fio I/O logs, MSR \
-                        Cambridge, Alibaba, Tencent, SPC, CloudPhysics, DiskSim, MQSim; plain or with gzip, zstd, xz, \
-                        bzip2.")]
+#[command(after_help = known_formats())]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]
     pub(crate) command: TraceCommand,
@@ -41,11 +39,31 @@ pub(crate) enum TraceCommand {
 /// A form that is a feature of the build.
 pub(crate) const PARQUET: &str = "parquet";
 
+fn known_formats() -> String {
+    let row = |f: &&Format| format!("\n  {:<10} {}", f.name, f.about);
+    let rows: String = FORMATS.iter().map(row).collect();
+    format!(
+        "Examples:\n  iosched trace info sda.blktrace.0\n  iosched trace convert trace.txt.gz -o trace.csv\n\n\
+         Formats, found by content, plain or packed with gzip, zstd, xz, bzip2:{rows}"
+    )
+}
+
+pub(super) fn known_forms() -> String {
+    let row = |f: &&Form| format!("{} ({})", f.name, f.ending);
+    let rows: Vec<String> = FORMS.iter().map(row).collect();
+    format!("Its form, where its ending does not name it: {}", rows.join(", "))
+}
+
+fn operations() -> impl TypedValueParser<Value = Op> {
+    let of = |word: String| OPERATIONS.iter().find(|o| o.1 == word).map_or(Op::Read, |o| o.0);
+    PossibleValuesParser::new(OPERATIONS.map(|o| o.1)).map(of)
+}
+
 fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMATS.iter().map(|f| f.name))
 }
 
-fn forms() -> PossibleValuesParser {
+pub(super) fn forms() -> PossibleValuesParser {
     // Where it is not built in, the answer says how to get it.
     let parquet = (!FORMS.iter().any(|f| f.name == PARQUET)).then_some(PARQUET);
     PossibleValuesParser::new(FORMS.iter().map(|f| f.name).chain(parquet))
@@ -69,8 +87,7 @@ pub(crate) struct OutArgs {
     /// File to write; `-` is standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Its form: csv, iolog, iolog2, blkparse, parquet (default: by its ending, .csv .log .log2 .blkparse .parquet).
-    #[arg(long, value_name = "FORM", hide_possible_values = true, value_parser = forms())]
+    #[arg(long, value_name = "FORM", help = known_forms(), hide_possible_values = true, value_parser = forms())]
     pub(crate) form: Option<String>,
 }
 
@@ -82,7 +99,7 @@ pub(crate) struct InfoArgs {
     pub(crate) source: SourceArgs,
     /// Form.
     #[arg(long, value_enum, default_value = "table")]
-    pub(crate) format: Format,
+    pub(crate) format: Output,
     /// Writes a page: offsets, bandwidth, I/Os in flight and latencies over time.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -111,19 +128,6 @@ pub(crate) struct SpanArgs {
     pub(crate) to: Option<String>,
 }
 
-/// Operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceOp {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Discards.
-    Discard,
-    /// Flushes.
-    Flush,
-}
-
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  iosched trace filter trace.txt --task fio,1234 --op read --range 0..100G -o reads.csv"
@@ -135,8 +139,8 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_delimiter = ',', value_name = "TASK,…")]
     pub(crate) task: Vec<String>,
     /// Only these operations.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "OP,…")]
-    pub(crate) op: Vec<TraceOp>,
+    #[arg(long, value_delimiter = ',', value_name = "OP,…", value_parser = operations())]
+    pub(crate) op: Vec<Op>,
     /// Only I/Os that touch these bytes: 0..100G, 64G.., ..1T.
     #[arg(long, value_name = "FROM..TO")]
     pub(crate) range: Option<String>,

@@ -10,6 +10,8 @@ use crate::args::{Format, InfoArgs, TraceArgs, TraceCommand};
 use crate::fail::Outcome;
 use crate::files;
 
+pub(crate) use write::{form, odd, through};
+
 /// `iosched trace`.
 pub(crate) fn trace(args: &TraceArgs) -> Outcome {
     match &args.command {

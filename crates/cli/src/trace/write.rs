@@ -3,16 +3,17 @@
 use std::io::Write;
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use iosched_trace::select::{Anonymous, Filter, shift};
 use iosched_trace::write::{self, Form, Sink};
 use iosched_trace::{Error, Io, Merge, Tables, summary};
-use iosched_types::Op;
 use iosched_types::units::{SEC, parse_bytes, parse_nanos, show_nanos};
 
 use super::source;
 use crate::args::{
     Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, MergeArgs, OutArgs, PARQUET,
-    SourceArgs, SpanArgs, TraceOp,
+    SourceArgs, SpanArgs,
 };
 use crate::fail::{Failure, Outcome};
 use crate::files;
@@ -36,14 +37,8 @@ pub(crate) fn cut(args: &CutArgs) -> Outcome {
 
 /// `iosched trace filter`.
 pub(crate) fn filter(args: &FilterArgs) -> Outcome {
-    let op = |op: &TraceOp| match op {
-        TraceOp::Read => Op::Read,
-        TraceOp::Write => Op::Write,
-        TraceOp::Discard => Op::Discard,
-        TraceOp::Flush => Op::Flush,
-    };
     let filter = Filter {
-        ops: args.op.iter().map(op).collect(),
+        ops: args.op.clone(),
         tasks: args.task.clone(),
         range: args.range.as_deref().map(range).transpose()?,
         ..span(&args.span)?
@@ -151,12 +146,12 @@ struct Written {
 }
 
 /// The form that is wanted, by name or by the ending of the file.
-fn form(to: &OutArgs) -> Outcome<&'static Form> {
-    let name = to.output.to_string_lossy();
-    let wanted = match &to.form {
+pub(crate) fn form(path: &Path, wanted: Option<&str>) -> Outcome<&'static Form> {
+    let name = path.to_string_lossy();
+    let wanted = match wanted {
         Some(form) => form,
         None if name == "-" => "csv",
-        None if name.ends_with(".parquet") => PARQUET,
+        None if name.trim_end_matches(".gz").ends_with(".parquet") => PARQUET,
         None => match write::of_file(&name) {
             Some(form) => return Ok(form),
             None => {
@@ -167,6 +162,9 @@ fn form(to: &OutArgs) -> Outcome<&'static Form> {
             }
         },
     };
+    if wanted == PARQUET && name.ends_with(".gz") {
+        return Err(Failure::with_help("Parquet is packed by itself", "name the file .parquet"));
+    }
     write::by_name(wanted).map_err(|e| match wanted {
         PARQUET => Failure::with_help(
             "this build has no Parquet",
@@ -177,17 +175,35 @@ fn form(to: &OutArgs) -> Outcome<&'static Form> {
 }
 
 fn written(to: &OutArgs, make: impl FnOnce(&mut Out<'_>) -> Outcome) -> Outcome<Written> {
-    let form = form(to)?;
+    let form = form(&to.output, to.form.as_deref())?;
+    let packed = to.output.to_string_lossy().ends_with(".gz");
     let write = |file: Box<dyn Write + Send>| {
-        let mut out = Out { sink: (form.begin)(file).map_err(Error::Write)?, ios: 0 };
-        make(&mut out)?;
-        Ok(Written { form, ios: out.ios, lost: out.sink.lost() })
+        through(packed, file, |file| {
+            let mut out = Out { sink: (form.begin)(file).map_err(Error::Write)?, ios: 0 };
+            make(&mut out)?;
+            Ok(Written { form, ios: out.ios, lost: out.sink.lost() })
+        })
     };
     if to.output == Path::new("-") {
         write(Box::new(std::io::stdout()))
     } else {
         files::stream(&to.output, write)
     }
+}
+
+/// Writes through gzip where the file is `packed`.
+pub(crate) fn through<T>(
+    packed: bool,
+    to: Box<dyn Write + Send + '_>,
+    make: impl FnOnce(Box<dyn Write + Send + '_>) -> Outcome<T>,
+) -> Outcome<T> {
+    if !packed {
+        return make(to);
+    }
+    let mut through = GzEncoder::new(to, Compression::fast());
+    let made = make(Box::new(&mut through))?;
+    through.finish().map_err(Error::Write)?;
+    Ok(made)
 }
 
 /// Says what was written and what was not.
@@ -202,7 +218,7 @@ fn told(to: &OutArgs, written: &Written, tables: &Tables) -> Outcome {
     Ok(())
 }
 
-fn odd(tables: &Tables) {
+pub(crate) fn odd(tables: &Tables) {
     let text = summary::odd(tables.tally.records, &summary::oddities(&tables.tally));
     if !text.is_empty() {
         files::note(text.trim_end());

@@ -11,6 +11,7 @@
 mod disks;
 mod moved;
 mod programs;
+mod record;
 mod trees;
 #[path = "../../../backends/tests/watchdog/mod.rs"]
 mod watchdog;
@@ -255,6 +256,12 @@ fn without_root() {
     };
     says(&unprivileged(EMULATED), 3, &["needs root", "sudo", "--backend sim"]);
     says(&unprivileged(&["emulate", "slow.toml"]), 3, &["needs root"]);
+    let record = ["record", "/", "--for", "1s", "-o", "a.csv"];
+    let output = unprivileged(&record);
+    // A container need not show what its file system lies on.
+    if output.status.code() == Some(3) {
+        says(&output, 3, &["recording a disk's I/O needs root", "run it with sudo"]);
+    }
     let doctor = unprivileged(&["doctor"]);
     assert!(doctor.status.success());
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("NO   root"));

@@ -1,6 +1,6 @@
 //! blkparse's text: `  7,3    1        0     0.000000000 30726  Q  WS 1437200 + 8 [fio]`.
 
-use iosched_types::IoPrio;
+use iosched_types::{IoPrio, Nanos};
 
 use super::text::{Grammar, Line, reader};
 use super::{Format, tracepoint};
@@ -13,10 +13,19 @@ pub(super) static FORMAT: Format = Format {
     about: "blkparse's text",
     per_cpu: false,
     sniff: |head| head.lines.iter().any(|l| columns(l).is_some()),
-    open: |_, files| reader(Blkparse, files),
+    open: |_, files| reader(Blkparse::default(), files),
 };
 
-struct Blkparse;
+/// A text of blkparse ends in tables of sums. Behind them there may be another.
+#[derive(Default)]
+struct Blkparse {
+    /// Whether the lines are those of the tables.
+    sums: bool,
+    /// The latest time so far.
+    latest: Nanos,
+    /// Added to times: another text begins at zero again.
+    before: Nanos,
+}
 
 struct Columns<'a> {
     disk: &'a str,
@@ -53,10 +62,19 @@ fn columns(line: &str) -> Option<Columns<'_>> {
 impl Grammar for Blkparse {
     fn line(&mut self, line: &str, tables: &mut Tables) -> Line {
         if line.starts_with("CPU") || line.starts_with("Total (") {
-            // The tables of sums.
-            return Line::End;
+            self.sums = true;
         }
-        let Some(c) = columns(line) else { return Line::Skip("not a line of blkparse") };
+        let Some(c) = columns(line) else {
+            return if self.sums { Line::Other } else { Line::Skip("not a line of blkparse") };
+        };
+        if std::mem::take(&mut self.sums) {
+            tables.tally.note(
+                "another recording follows behind the tables of sums: its times count from the end of the one before",
+            );
+            self.before = self.latest;
+        }
+        let at = c.at.saturating_add(self.before);
+        self.latest = self.latest.max(at);
         let action = match c.action {
             "Q" => Action::Queue,
             "I" => Action::Insert,
@@ -83,7 +101,7 @@ impl Grammar for Blkparse {
         };
         let name = place.bracket().filter(|n| c.action != "C" && *n != "(null)").unwrap_or("");
         let event = Event {
-            at: c.at,
+            at,
             action,
             op,
             flags,

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use iosched_types::{Flags, IoPrio, Op};
 
 use super::{Format, Reader};
-use crate::event::{Action, Event, Item};
+use crate::event::{Action, Event, Item, is_partition};
 use crate::names::Name;
 use crate::trace::Tables;
 use crate::words;
@@ -155,6 +155,7 @@ impl<'a> File<'a> {
                 } else {
                     "no record begins here"
                 };
+                tables.tally.records += 1;
                 tables.tally.skip(reason, self.place - have as u64, "");
             }
             let mut byte = [0u8];
@@ -170,12 +171,14 @@ impl<'a> File<'a> {
         let rest = &mut rest[..if version == 7 { 44 } else { 60 }];
         let place = self.place - 4;
         if self.fill(rest)? < rest.len() {
+            tables.tally.records += 1;
             tables.tally.skip("the file ends in the middle of a record", place, "");
             return Ok(());
         }
         let (record, payload) = header(rest, version, big);
         let mut bytes = vec![0u8; payload];
         if self.fill(&mut bytes)? < payload {
+            tables.tally.records += 1;
             tables.tally.skip("the file ends in the middle of a record", place, "");
             return Ok(());
         }
@@ -295,7 +298,7 @@ impl State {
             return None;
         };
         let from = from as u32;
-        let partition = from >> 20 == r.device >> 20;
+        let partition = is_partition(from >> 20, r.device >> 20);
         Some(Action::Remap { disk: self.disk(from, tables), sector, partition })
     }
 

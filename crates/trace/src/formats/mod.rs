@@ -31,8 +31,8 @@ use crate::event::Item;
 use crate::trace::Tables;
 use crate::unpack;
 
-pub use own::COLUMNS;
 pub(crate) use own::FLAGS;
+pub use own::{COLUMNS, comments};
 
 /// A format.
 pub struct Format {

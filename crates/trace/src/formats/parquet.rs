@@ -8,7 +8,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
 
-use super::own::COLUMNS;
+use super::own::Header;
 use super::text::Line;
 use super::{Format, Head, Reader, own};
 use crate::event::Item;
@@ -31,7 +31,7 @@ const MOST: Bytes = 4 << 30;
 struct Table<'a> {
     /// The file before it is read.
     from: Option<Box<dyn Read + 'a>>,
-    rows: Option<RowIter<'static>>,
+    rows: Option<(Header, RowIter<'static>)>,
     number: u64,
 }
 
@@ -39,7 +39,7 @@ fn broken(e: impl std::fmt::Display) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, e.to_string())
 }
 
-fn rows(from: Box<dyn Read + '_>) -> std::io::Result<RowIter<'static>> {
+fn rows(from: Box<dyn Read + '_>) -> std::io::Result<(Header, RowIter<'static>)> {
     let mut bytes = Vec::new();
     from.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST {
@@ -47,11 +47,10 @@ fn rows(from: Box<dyn Read + '_>) -> std::io::Result<RowIter<'static>> {
     }
     let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(broken)?;
     let schema = reader.metadata().file_metadata().schema();
-    let has = |name: &&&str| schema.get_fields().iter().any(|f| f.name() == **name);
-    if let Some(missing) = COLUMNS.iter().find(|c| !has(c)) {
-        return Err(broken(format!("no column {missing}; docs/traces.md has the schema")));
-    }
-    Ok(RowIter::from_file_into(Box::new(reader)))
+    let names: Vec<String> = schema.get_fields().iter().map(|f| f.name().to_string()).collect();
+    let header = Header::of(&names)
+        .ok_or_else(|| broken("columns are missing; docs/traces.md has the schema"))?;
+    Ok((header, RowIter::from_file_into(Box::new(reader))))
 }
 
 /// A row as the fields of the CSV form.
@@ -63,23 +62,25 @@ fn fields(row: &Row) -> Vec<String> {
         Field::Int(n) => n.cast_unsigned().to_string(),
         other => other.to_string(),
     };
-    let of = |name: &&str| row.get_column_iter().find(|(n, _)| n == name).map(|(_, f)| text(f));
-    COLUMNS.iter().map(|c| of(c).unwrap_or_default()).collect()
+    row.get_column_iter().map(|(_, f)| text(f)).collect()
 }
 
 impl Reader for Table<'_> {
     fn next(&mut self, tables: &mut Tables) -> std::io::Result<Option<Item>> {
         if let Some(from) = self.from.take() {
-            self.rows = Some(rows(from)?);
+            let rows = rows(from)?;
+            rows.0.told(tables);
+            self.rows = Some(rows);
         }
-        while let Some(row) = self.rows.as_mut().and_then(Iterator::next) {
+        let Some((header, rows)) = &mut self.rows else { return Ok(None) };
+        for row in rows {
             self.number += 1;
             tables.tally.records += 1;
             let fields = fields(&row.map_err(broken)?);
-            match own::io(&fields, tables) {
+            match own::io(header, &fields, tables) {
                 Line::Item(item) => return Ok(Some(item)),
                 Line::Skip(reason) => tables.tally.skip(reason, self.number, &fields.join(",")),
-                Line::Other | Line::Held | Line::End => {}
+                Line::Other | Line::Held => {}
             }
         }
         Ok(None)

@@ -16,8 +16,6 @@ pub(super) enum Line {
     Other,
     /// A record that comes out later.
     Held,
-    /// The end of the records.
-    End,
     /// Not used, and why.
     Skip(Reason),
 }
@@ -26,6 +24,9 @@ pub(super) enum Line {
 pub(super) trait Grammar {
     /// Reads a line.
     fn line(&mut self, line: &str, tables: &mut Tables) -> Line;
+
+    /// Looks at a line that begins with `#`.
+    fn comment(&mut self, _line: &str, _tables: &mut Tables) {}
 
     /// An item that the lines so far have left over.
     fn pending(&mut self, _end: bool) -> Option<Item> {
@@ -63,7 +64,11 @@ impl<G: Grammar> Reader for Text<'_, G> {
                 self.ended = true;
                 continue;
             };
-            if line.trim_ascii_start().is_empty() || line.starts_with('#') {
+            if line.starts_with('#') {
+                self.grammar.comment(line, tables);
+                continue;
+            }
+            if line.trim_ascii_start().is_empty() {
                 continue;
             }
             tables.tally.records += 1;
@@ -71,7 +76,6 @@ impl<G: Grammar> Reader for Text<'_, G> {
                 Line::Item(item) => return Ok(Some(item)),
                 Line::Held => {}
                 Line::Other => tables.tally.other += 1,
-                Line::End => self.ended = true,
                 Line::Skip(reason) => {
                     let text = line.to_string();
                     let reason = match (self.lines.cut, self.lines.open_end) {

@@ -3,7 +3,7 @@
 use iosched_types::{IoPrio, Nanos};
 
 use super::text::Line;
-use crate::event::{Action, Event, Item};
+use crate::event::{Action, Event, Item, is_partition};
 use crate::trace::Tables;
 use crate::words;
 
@@ -58,8 +58,9 @@ impl<'a> Place<'a> {
         let rest = self.rest.trim_start().strip_prefix("<-")?.trim_start().strip_prefix('(')?;
         let (before, rest) = rest.split_once(')')?;
         let (before, sector) = (before.trim(), word(rest).0.parse().ok()?);
-        let major = |d: &str| d.split(',').next().map(str::to_owned);
-        let partition = major(before) == major(disk);
+        let major = |d: &str| d.split(',').next().and_then(|n| n.parse::<u32>().ok());
+        let partition =
+            major(before).zip(major(disk)).is_some_and(|(from, to)| is_partition(from, to));
         Some(Action::Remap { disk: tables.disks.of(before), sector, partition })
     }
 }
@@ -143,7 +144,7 @@ pub(super) fn line(
     let Some(b) = before(line) else {
         if let Some(n) = lost(line) {
             tables.tally.lost += n;
-            return Line::Other;
+            return Line::Item(Item::Gap(tables.latest));
         }
         return Line::Skip("not an event");
     };
@@ -152,7 +153,8 @@ pub(super) fn line(
         "block_rq_insert" => Action::Insert,
         "block_rq_issue" => Action::Issue,
         "block_rq_requeue" => Action::Requeue,
-        "block_rq_complete" => Action::Complete,
+        // Bios of stacked devices have no requests.
+        "block_rq_complete" | "block_bio_complete" => Action::Complete,
         "block_bio_remap" => Action::Queue,
         _ => return Line::Other,
     };
@@ -160,6 +162,7 @@ pub(super) fn line(
 }
 
 fn event(b: &Before<'_>, action: Action, tables: &mut Tables) -> Line {
+    tables.latest = b.at;
     let (disk, rest) = word(b.text);
     let (letters, rest) = word(rest);
     let Some((op, flags)) = words::rwbs(letters) else {

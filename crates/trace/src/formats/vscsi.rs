@@ -139,7 +139,7 @@ impl Reader for Vscsi<'_> {
             match line {
                 Line::Item(item) => return Ok(Some(item)),
                 Line::Skip(reason) => tables.tally.skip(reason, place, ""),
-                Line::Other | Line::Held | Line::End => {}
+                Line::Other | Line::Held => {}
             }
         }
     }

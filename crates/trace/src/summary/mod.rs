@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use iosched_types::{Bytes, LatencyHistogram, Nanos, Op};
 
 use crate::event::Io;
+use crate::words::OPERATIONS;
 use axes::{Picture, Series};
 use footprint::Footprint;
 use tasks::Tasks;
@@ -22,9 +23,6 @@ pub use report::{
 };
 pub use text::{odd, text};
 
-/// Operations in the order of reports.
-const OPS: [(Op, &str); 4] =
-    [(Op::Read, "read"), (Op::Write, "write"), (Op::Discard, "discard"), (Op::Flush, "flush")];
 /// I/Os in flight that are followed.
 const MOST_IN_FLIGHT: usize = 1 << 17;
 /// Lengths that are counted one by one.
@@ -101,7 +99,7 @@ pub struct Summary {
 }
 
 fn index(op: Op) -> usize {
-    OPS.iter().position(|(o, _)| *o == op).unwrap_or(0)
+    OPERATIONS.iter().position(|(o, _)| *o == op).unwrap_or(0)
 }
 
 impl Summary {

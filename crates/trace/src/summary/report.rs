@@ -3,7 +3,7 @@
 use iosched_types::LatencyHistogram;
 use serde::Serialize;
 
-use super::{OPS, OfOp, Summary, axes, doubts};
+use super::{OPERATIONS, OfOp, Summary, axes, doubts};
 use crate::event::Io;
 use crate::tally::Tally;
 use crate::trace::{Tables, in_words};
@@ -148,8 +148,8 @@ pub struct Report {
     pub read_footprint_bytes: u64,
     /// Of these written or discarded.
     pub written_footprint_bytes: u64,
-    /// The pieces in which footprints are counted.
-    pub footprint_unit: u64,
+    /// Share of the disk's regions of 64 KiB in which footprints are counted: 1 when they are exact.
+    pub footprint_share: f64,
     /// The end of the furthest I/O.
     pub end_bytes: u64,
     /// I/Os in flight; absent where the trace has no completions.
@@ -268,17 +268,17 @@ impl Summary {
             span_ns: span,
             iops: per_second(self.ios()),
             bytes_per_second: per_second(bytes),
-            operations: OPS
+            operations: OPERATIONS
                 .iter()
                 .zip(&self.ops)
                 .filter(|(_, o)| o.ios > 0)
                 .map(|((_, name), o)| operation(name, o))
                 .collect(),
             sequential: share(self.follows, placed),
-            footprint_bytes: self.footprint.bytes().0,
-            read_footprint_bytes: self.read_footprint.bytes().0,
-            written_footprint_bytes: self.written_footprint.bytes().0,
-            footprint_unit: self.footprint.bytes().1,
+            footprint_bytes: self.footprint.bytes(),
+            read_footprint_bytes: self.read_footprint.bytes(),
+            written_footprint_bytes: self.written_footprint.bytes(),
+            footprint_share: self.footprint.share(),
             end_bytes: self.furthest,
             depth: self.depth(span),
             part_ns,
@@ -375,6 +375,7 @@ pub fn oddities(t: &Tally) -> Vec<Oddity> {
         ("completions of I/Os that did not begin here", t.completions_without_start),
         ("requests that were not queued here", t.issues_without_queue),
         ("I/Os that do not complete here", t.unfinished),
+        ("I/Os with times in a wrong order, without a latency", t.backwards),
         ("requests that went back to the scheduler", t.requeued),
         ("bios that moved from a partition to its disk", t.remapped),
         ("steps of flushes, made by the block layer", t.flush_steps),

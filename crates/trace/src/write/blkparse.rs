@@ -15,6 +15,7 @@ pub(super) static FORM: Form = Form {
     name: "blkparse",
     about: "the text of blkparse",
     ending: ".blkparse",
+    comments: false,
     begin: |to| {
         Ok(Box::new(Events {
             to: BufWriter::new(to),

@@ -13,6 +13,7 @@ pub(super) static V3: Form = Form {
     name: "iolog",
     about: "fio I/O log of version 3, with times",
     ending: ".log",
+    comments: false,
     begin: |to| Ok(Box::new(Log::new(to, false)?)),
 };
 
@@ -20,6 +21,7 @@ pub(super) static V2: Form = Form {
     name: "iolog2",
     about: "fio I/O log of version 2, with pauses",
     ending: ".log2",
+    comments: false,
     begin: |to| Ok(Box::new(Log::new(to, true)?)),
 };
 

@@ -19,6 +19,8 @@ pub struct Form {
     pub about: &'static str,
     /// The ending of files that have it.
     pub ending: &'static str,
+    /// Whether lines that begin with `#` may stand in it.
+    pub comments: bool,
     /// Begins a file.
     pub begin: Begin,
 }
@@ -74,8 +76,9 @@ pub fn by_name(name: &str) -> Result<&'static Form, String> {
     })
 }
 
-/// The form of a file with this name.
+/// The form of a file with this name; `.gz` behind the ending says that it is packed.
 #[must_use]
 pub fn of_file(name: &str) -> Option<&'static Form> {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
     FORMS.iter().find(|f| name.ends_with(f.ending)).copied()
 }

@@ -13,11 +13,13 @@ use parquet::schema::parser::parse_message_type;
 use super::{Form, Sink, csv};
 use crate::event::Io;
 use crate::trace::Tables;
+use crate::words;
 
 pub(super) static FORM: Form = Form {
     name: "parquet",
     about: "Parquet, for pandas, polars, DuckDB",
     ending: ".parquet",
+    comments: false,
     begin: |to| {
         let schema = Arc::new(parse_message_type(SCHEMA).map_err(io::Error::other)?);
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -117,8 +119,8 @@ impl<W: Write + Send> File<W> {
         columns.time(rows.iter().map(|io| io.issued))?;
         columns.time(rows.iter().map(|io| io.done))?;
         columns.text(rows.iter().map(|io| tables.disks.text(io.disk).to_string()))?;
-        columns.text(rows.iter().map(|io| csv::operation(io.op).to_string()))?;
-        columns.text(rows.iter().map(csv::flags))?;
+        columns.text(rows.iter().map(|io| words::operation(io.op).to_string()))?;
+        columns.text(rows.iter().map(|io| csv::flags(io).collect()))?;
         columns.long(&longs(|io| io.offset), None)?;
         columns.long(&longs(|io| io.len), None)?;
         columns.int(&rows.iter().map(|io| io.pid.cast_signed()).collect::<Vec<_>>())?;

@@ -2,6 +2,7 @@
 
 use iosched_trace::summary::{About, Summary};
 use iosched_trace::{Error, Io, Tables, open};
+use iosched_types::units::SEC;
 
 use crate::{bytes, data, files, read};
 
@@ -259,7 +260,7 @@ fn partitions_merges_and_splits_are_followed() {
 fn lost_events_of_the_recorder_are_counted() {
     let text = "CPU:1 [LOST 77 EVENTS]\n  a-1  [001] ..... 1.000000: block_bio_queue: 7,3 WS 1437200 + 8 [a]\n";
     let (ios, tables) = parsed(text.as_bytes());
-    assert_eq!((ios.len(), tables.tally.lost), (1, 77));
+    assert_eq!((ios.len(), ios[0].queued, tables.tally.lost), (1, 0, 77));
 }
 
 #[test]
@@ -306,4 +307,18 @@ fn each_fault_of_a_fio_log_is_a_reason_of_its_own() {
         ("unknown action", 5),
     ];
     assert_eq!((ios.len(), &reasons[..]), (1, &wanted[..]));
+}
+
+#[test]
+fn a_second_text_of_blkparse_is_read_behind_the_first_one_s_sums() {
+    let line = |at: u32, what: &str| {
+        format!("  8,0    0        1     {at}.000000000    14  {what}  RS 8 + 8 [a]\n")
+    };
+    let sums = "CPU0 (8,0):\n Reads Queued:           1,        4KiB\n\nTotal (8,0):\n\nThroughput (R/W): 0KiB/s\nSkips: 0 forward\n";
+    let one = [line(1, "Q"), line(2, "D"), line(3, "C"), sums.into()].concat();
+    let (ios, tables) = parsed((one.clone() + &one).as_bytes());
+    let times: Vec<_> = ios.iter().map(|io| (io.queued / SEC, io.done.map(|t| t / SEC))).collect();
+    assert_eq!(times, [(0, Some(2)), (3, Some(5))]);
+    assert_eq!((tables.tally.dropped(), tables.tally.inversions), (0, 0));
+    assert!(tables.tally.notes[0].contains("another recording"), "{:?}", tables.tally.notes);
 }

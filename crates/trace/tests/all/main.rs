@@ -6,6 +6,8 @@
 )]
 
 mod bad;
+mod live;
+mod pairing;
 mod properties;
 mod samples;
 mod totals;

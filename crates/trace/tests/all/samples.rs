@@ -7,7 +7,7 @@ use iosched_trace::formats::FORMATS;
 use crate::figures;
 
 /// Files of each sample; the first gives the golden file its name.
-const SAMPLES: [&[&str]; 19] = [
+pub(crate) const SAMPLES: [&[&str]; 19] = [
     &["loop0.blktrace.0", "loop0.blktrace.1"],
     &["blkparse.txt.xz"],
     &["ftrace.txt.zst"],

@@ -95,3 +95,43 @@ fn endings_name_forms() {
         );
     }
 }
+
+#[test]
+fn columns_count_by_their_names() {
+    // As pandas writes a table with absent times: an index, floats, another order.
+    let text = ",operation,length_bytes,offset_bytes,queued_ns,completed_ns,issued_ns,note,pid,task\n\
+                0,read,4096,512.0,1.0,2.5e+03,,x,21075.0,\"a,b\"\n\
+                1,write,8192,1.024e+3,7.0,,,,,\n\
+                2,write,4096.5,1024,7.0,,,,,\n\
+                3,write,4096,1024,7.0,,,\n\
+                4,write,4096,1024,7.0,,,,,,\n";
+    let (ios, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    let all: Vec<_> = ios.iter().map(|io| (io.offset, io.len, io.done, io.pid)).collect();
+    assert_eq!(all, [(512, 4096, Some(2499), 21075), (1024, 8192, None, 0)]);
+    assert_eq!(tables.tasks.text(ios[0].task), "a,b");
+    let reasons: Vec<_> = tables.tally.skipped.iter().map(|(why, s)| (*why, s.first)).collect();
+    let wanted = [
+        ("offset and length are whole numbers", 4),
+        ("the line has more fields than the first has columns", 6),
+        ("the line has too few fields", 5),
+    ];
+    assert_eq!(reasons, wanted);
+    let notes = [
+        "columns that are not read: \"\", \"note\"",
+        "columns that are not there: disk, flags, priority, cpu",
+    ];
+    assert_eq!(tables.tally.notes, notes);
+}
+
+#[test]
+fn comments_of_a_recording_are_read() {
+    let text = "# recorded: loop0 under bfq\n# lost_events: 0   \n# ended: no\nqueued_ns,operation,offset_bytes,length_bytes\n\
+                1,read,0,512\n# lost_events: 7\n# first_record_unix_ns: 5\n";
+    let (ios, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    assert_eq!((ios.len(), tables.tally.lost, tables.tally.wall_clock), (1, 7, Some(5)));
+    assert!(tables.tally.notes.iter().any(|n| n == "recorded: loop0 under bfq"));
+    assert!(tables.tally.notes.iter().any(|n| n.contains("did not end")));
+    let text = text.to_string() + "# ended: after 60 s\n";
+    let (_, tables) = read(open(bytes(text.as_bytes()), None).unwrap()).unwrap();
+    assert!(!tables.tally.notes.iter().any(|n| n.contains("did not end")));
+}

@@ -32,8 +32,13 @@ fn parts_and_forms_are_written_and_read_again() {
     let place = Place::new();
     let file = place.file("trace", MSR);
     let parquet = cfg!(feature = "parquet").then_some(("parquet", "a.parquet"));
-    let forms =
-        [("csv", "a.csv"), ("iolog", "a.log"), ("iolog2", "a.log2"), ("blkparse", "a.blkparse")];
+    let forms = [
+        ("csv", "a.csv"),
+        ("csv", "a.csv.gz"),
+        ("iolog", "a.log"),
+        ("iolog2", "a.log2"),
+        ("blkparse", "a.blkparse"),
+    ];
     for (form, name) in forms.into_iter().chain(parquet) {
         place.out(&["trace", "convert", &file, "-o", name]);
         let json = place.out(&["trace", "info", name, "--format", "json"]);
