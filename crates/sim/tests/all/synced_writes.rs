@@ -177,3 +177,23 @@ fn a_mixed_load_moves_no_more_than_the_interface() {
         assert!((0.4 * most..1.02 * most).contains(&rate), "{device}: {rate}");
     }
 }
+
+/// io_uring's syncs are under way beside writes, and `number_ios` counts what is under way: writes and syncs of fio 3.33 on 6.12 with one
+/// core, `number_ios=100`. The syncs that are missing from the count are made one by one at the end.
+#[test]
+fn syncs_under_way_count_for_the_number_of_ios() {
+    let text = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"16GiB\"\nlat_ns=30000\npar=32\nflush_ns=500000\n\
+                [queue]\nqueue_depth=32\nwrite_cache=true\n";
+    for (depth, every, writes, syncs) in
+        [(2, 1, 99, 100), (2, 3, 99, 34), (16, 1, 85, 114), (16, 3, 87, 82)]
+    {
+        let job = format!(
+            "[a]\nfilename=/dev/d\nioengine=io_uring\ndirect=1\nrw=randwrite\nbs=4k\nsize=64m\niodepth={depth}\nfsync={every}\nnumber_ios=100\n"
+        );
+        let disk = DeviceSpec::from_toml("constant", text).unwrap();
+        let mut trial = trial(disk, "6.12", "none", &job);
+        trial.cpus = 1;
+        let job = simulate(&trial).unwrap().jobs.remove(0);
+        assert_eq!((job.write.ios, job.sync.ios), (writes, syncs), "depth {depth}, fsync={every}");
+    }
+}

@@ -153,6 +153,8 @@ pub struct Job {
     again: bool,
     /// Syncs to come at the end of this pass.
     syncs_left: usize,
+    /// How many of those are the job's own, not of its end.
+    own_syncs: usize,
     /// `bytes_issued` when the generator last had nothing left.
     went_round_at: Bytes,
     writes_issued: u64,
@@ -227,6 +229,7 @@ impl Job {
             loops_left: job.loops.max(1),
             again: false,
             syncs_left: 0,
+            own_syncs: 0,
             bytes_issued: 0,
             went_round_at: 0,
             ios_issued: 0,

@@ -96,7 +96,8 @@ impl Job {
         let by_syncs = self.ios_issued + u64::from(self.syncs) >= self.limits.ios;
         if self.syncs > 0 && by_syncs && now < self.deadline {
             // fio ended by syncs that do not count when they are done: it begins anew for each I/O that is missing, with a sync.
-            self.syncs_left += self.limits.ios.saturating_sub(self.ios_issued) as usize;
+            self.own_syncs = self.limits.ios.saturating_sub(self.ios_issued) as usize;
+            self.syncs_left += self.own_syncs;
         }
         self.state = State::Drain;
     }

@@ -185,6 +185,7 @@ impl Job {
         self.note(now, full);
         let unit = self.units.take(&full, now)?;
         self.depth += 1;
+        self.syncs += 1;
         Some(Step::Submit(self.io(unit)))
     }
 
@@ -192,9 +193,15 @@ impl Job {
         self.look_unit_by_unit(ring);
         let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         // fio measures the job's own syncs, not that of its end.
-        self.depth -= 1;
-        self.units.give_back(unit);
-        self.synced_last = true;
+        if self.own_syncs > 0 {
+            self.own_syncs -= 1;
+            self.finish_unit(now, unit);
+        } else {
+            self.depth -= 1;
+            self.syncs -= 1;
+            self.units.give_back(unit);
+            self.synced_last = true;
+        }
         self.ends(now);
         self.next_sync_or_pass();
         None
