@@ -23,6 +23,7 @@ mod list;
 mod live;
 mod manual;
 mod progress;
+mod replay;
 mod report;
 mod reproduce;
 mod results;

@@ -23,6 +23,7 @@ pub mod model;
 pub mod pts;
 pub mod published;
 pub mod render;
+pub mod replays;
 pub mod stats;
 pub mod store;
 pub mod trace;

@@ -152,12 +152,16 @@ struct Written {
 
 /// The form that is wanted, by name or by the ending of the file.
 fn form(to: &OutArgs) -> Outcome<&'static Form> {
-    let name = to.output.to_string_lossy();
-    let wanted = match &to.form {
+    form_of(&to.output.to_string_lossy(), to.form.as_deref())
+}
+
+/// The form of a file with this name, unless one is `said`.
+pub(crate) fn form_of(name: &str, said: Option<&str>) -> Outcome<&'static Form> {
+    let wanted = match said {
         Some(form) => form,
         None if name == "-" => "csv",
         None if name.ends_with(".parquet") => PARQUET,
-        None => match write::of_file(&name) {
+        None => match write::of_file(name) {
             Some(form) => return Ok(form),
             None => {
                 let endings: Vec<&str> = write::FORMS.iter().map(|f| f.ending).collect();
