@@ -9,6 +9,8 @@ use iosched_experiment::Record;
 use iosched_experiment::record::Status;
 use iosched_experiment::replay::{BESIDE, DIFFERS};
 
+use crate::answer::short_names;
+
 /// A smaller lead is no other order.
 const MATTERS: f64 = 1.1;
 
@@ -58,7 +60,8 @@ impl Ranks {
     /// depends on whether it waits.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let orders = self.all.iter().filter_map(|(key, of)| sentence(key, of));
+        let names = short_names(self.all.values().flat_map(|of| of.keys().map(String::as_str)));
+        let orders = self.all.iter().filter_map(|(key, of)| sentence(key, of, &names));
         self.differ.iter().cloned().chain(orders).collect()
     }
 }
@@ -66,6 +69,7 @@ impl Ranks {
 fn sentence(
     (device, workload, figure): &(String, String, String),
     of: &BTreeMap<String, [Mean; 2]>,
+    names: &BTreeMap<&str, String>,
 ) -> Option<String> {
     let mean = |m: Mean| m.0 / f64::from(m.1.max(1));
     let first = |i: usize| of.iter().min_by(|a, b| mean(a.1[i]).total_cmp(&mean(b.1[i])));
@@ -74,6 +78,8 @@ fn sentence(
     if waits == open || lead(0, a, b) < MATTERS || lead(1, b, a) < MATTERS {
         return None;
     }
+    let called = |s: &String| names.get(s.as_str()).unwrap_or(s).clone();
+    let (waits, open) = (called(waits), called(open));
     let ms = |m: Mean| format!("{:.2} ms", mean(m) / 1e3);
     Some(format!(
         "{workload} on {device}: the answer depends on whether your load waits for the disk. Where it waits, {waits} has \

@@ -241,7 +241,6 @@ impl Player {
     /// An I/O is submitted.
     fn sent(&mut self, number: u32, followed: bool) -> bool {
         let lane = &mut self.lanes[number as usize];
-        lane.begun = self.tl.now;
         if followed {
             return true;
         }

@@ -46,7 +46,7 @@ struct Lane {
     next: u32,
     /// The step before that.
     last: u32,
-    /// When the submission of that one ended.
+    /// When that one arrived, as a trace has it: before it may have slept for a tag.
     begun: Nanos,
     /// When the next one is due, once what it waits for is done.
     due: Option<Nanos>,

@@ -249,8 +249,9 @@ impl Learner {
             let last = &mut self.made.steps[last as usize];
             last.next = index;
             // A bio that goes to the driver only after the next has come was held by a plug, or the disk was busy, and
-            // then a plug changes nothing.
-            last.plugged = step.at - last.at <= PLUG && link.held > last.at && link.held >= step.at;
+            // then a plug changes little. Bios of one instant say nothing of plugs.
+            let apart = step.at - last.at;
+            last.plugged = (1..=PLUG).contains(&apart) && link.held >= step.at;
         }
         link.held = issued;
         if step.done != UNKNOWN {

@@ -22,7 +22,8 @@ fn json(place: &Place, args: &[&str]) -> serde_json::Value {
     let mut all = vec!["run"];
     all.extend(args);
     all.extend(["--no-store", "--runs", "1", "--format", "json"]);
-    serde_json::from_str(&place.out(&all)).unwrap()
+    let all: serde_json::Value = serde_json::from_str(&place.out(&all)).unwrap();
+    all["experiments"][0].clone()
 }
 
 fn metric(record: &serde_json::Value, name: &str) -> Option<f64> {
@@ -145,7 +146,7 @@ fn bad_traces_are_refused() {
     let why = place.fails(2, &["run", &file]);
     assert!(why.contains("without a single I/O"), "{why}");
     let file = place.file("app.csv", csv(3));
-    let why = place.fails(2, &["run", &file, "--backend", "mock"]);
+    let why = place.fails(2, &["run", &file, "--backend", "emulated"]);
     assert!(why.contains("replayed in the simulator"), "{why}");
 }
 
