@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use iosched_experiment::{DeviceRef, Experiment, contained};
 
 use crate::args::RunArgs;
-use crate::{choose, files};
+use crate::{choose, replay};
 
 /// Before the options, on the first line of a definition.
 const OPTIONS: &str = iosched_experiment::OPTIONS_LINE;
@@ -16,7 +16,7 @@ const COMMAND: &str = iosched_experiment::COMMAND_LINE;
 /// An experiment file as it was run.
 pub(crate) fn of_file(args: &RunArgs, file: &str, text: &str) -> String {
     // With its jobs: whoever runs it again has other files, or the same ones in another state.
-    let text = contained(file, text, &files::text);
+    let text = contained(file, text, &replay::text_but_of_traces);
     let mut options = options(args);
     let lists =
         [("--device", &args.device), ("--scheduler", &args.scheduler), ("--kernel", &args.kernel)];
@@ -64,7 +64,9 @@ pub(crate) fn of_command(args: &RunArgs, e: &Experiment) -> String {
         strings(&mut e.schedulers.iter().map(|s| &s.value.name)),
         workloads.join(", "),
     );
-    head(COMMAND, &command) + &head(OPTIONS, &options) + &contained("", &text, &files::text)
+    head(COMMAND, &command)
+        + &head(OPTIONS, &options)
+        + &contained("", &text, &replay::text_but_of_traces)
 }
 
 fn head(what: &str, words: &[String]) -> String {
@@ -106,6 +108,9 @@ fn options(args: &RunArgs) -> Vec<String> {
         ("--size", args.size.clone()),
         ("--budget", args.budget.clone()),
         ("--warm-up", args.warm_up.clone()),
+        ("--replay", args.replay.clone()),
+        ("--disk", args.disk.clone()),
+        ("--recorded-scheduler", args.recorded_scheduler.clone()),
         ("--until-ci", args.until_ci.clone()),
         ("--max-runs", number(args.max_runs)),
         ("--max-time", args.max_time.clone()),

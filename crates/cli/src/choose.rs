@@ -7,8 +7,8 @@ use iosched_block::KernelProfile;
 use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, name_apart, stem};
 use iosched_experiment::{
-    DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, SchedulerRef,
-    Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
+    DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, ReplayRef,
+    SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
@@ -17,7 +17,7 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::RunArgs;
 use crate::fail::{Failure, Outcome};
-use crate::{asked, files, jobs, live, short, situations};
+use crate::{asked, files, jobs, live, replay, short, situations};
 pub(crate) use often::planned;
 
 /// An experiment and how it was asked for.
@@ -40,6 +40,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
             };
             let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
+            replay::recorded_first(&mut experiment)?;
             let definition = asked::of_file(args, file, &text);
             out.push(Chosen { experiment, definition });
         } else {
@@ -60,6 +61,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
         if e.schedulers.is_empty() {
             e.schedulers = all_of(&e);
         }
+        replay::recorded_first(&mut e)?;
         let definition = asked::of_command(args, &e);
         out.insert(0, Chosen { experiment: e, definition });
     }
@@ -115,6 +117,10 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
     {
         let job = JobSource::Program(program);
         return Placed::new(WorkloadRef { name: file.into(), job }, Place::file(file));
+    }
+    if replay::is_trace(file) {
+        let (name, job) = (stem(file).to_string(), JobSource::Replay(ReplayRef::of(file)));
+        return Placed::new(WorkloadRef { name, job }, Place::file(file));
     }
     let named = !file.contains(['/', '.']) && !std::path::Path::new(file).exists();
     // The slash keeps a file without a suffix from being taken for a name.
@@ -228,6 +234,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     host(args, e)?;
     options(args, e)?;
+    replay::apply(args, e)?;
     // Tunables are of the schedulers that run, also where nobody named them. A file says its own.
     let no_file = args.files.iter().all(|f| !f.ends_with(".toml") && situations::find(f).is_none());
     if e.schedulers.is_empty() && !args.tunable.is_empty() && no_file {
@@ -524,7 +531,10 @@ fn look_up(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
         registry: Registry::builtin(),
         disk: &|name: &str| live::disk(name, size),
         env: &environment,
+        is_trace: &replay::is_trace,
+        trace: &replay::find,
     };
+    replay::read(e)?;
     let kernel = e.backend.is_live();
     if kernel {
         for s in &e.schedulers {

@@ -24,6 +24,7 @@ mod live;
 mod manual;
 mod progress;
 mod record;
+mod replay;
 mod report;
 mod reproduce;
 mod results;

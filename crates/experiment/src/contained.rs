@@ -82,6 +82,7 @@ pub fn files_of(text: &str) -> Vec<String> {
     let workloads = e.workloads.iter().filter_map(|w| match &w.value.job {
         JobSource::File(path) => Some(path).filter(|p| p.contains(['/', '.'])),
         JobSource::Trace(t) => Some(&t.file),
+        JobSource::Replay(t) => Some(&t.file),
         _ => None,
     });
     let mut out: Vec<String> = Vec::new();

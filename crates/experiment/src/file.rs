@@ -11,6 +11,7 @@ use crate::backend::BackendKind;
 use crate::host::HostSpec;
 use crate::load::{ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
+use crate::replay::ReplayRef;
 use crate::source::Source;
 use crate::startup::Startup;
 use crate::trial::Collect;
@@ -69,6 +70,8 @@ pub enum JobSource {
     Program(ProgramRef),
     /// A log of system calls.
     Trace(TraceRef),
+    /// A block trace.
+    Replay(ReplayRef),
 }
 
 /// An experiment as the file has it. Nothing is looked up yet.
@@ -253,6 +256,7 @@ pub fn name_apart(all: &mut [Placed<WorkloadRef>]) {
     let path = |w: &WorkloadRef| match &w.job {
         JobSource::File(file) => Some(file.clone()),
         JobSource::Trace(log) => Some(log.file.clone()),
+        JobSource::Replay(trace) => Some(trace.file.clone()),
         _ => None,
     };
     let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_string();

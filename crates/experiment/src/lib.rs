@@ -13,6 +13,7 @@ pub mod mount_options;
 pub mod place;
 pub mod plan;
 pub mod record;
+pub mod replay;
 pub mod source;
 pub mod startup;
 pub mod trial;
@@ -38,6 +39,7 @@ pub use record::{
     Series, Status, TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates,
     together, total,
 };
+pub use replay::{ReplayRef, TraceWork};
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};
 pub use until::{Steady, Until};

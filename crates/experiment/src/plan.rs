@@ -9,6 +9,7 @@
 //! every scheduler: comparisons are paired.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
@@ -20,6 +21,7 @@ use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
     DEFAULT_SEED, Lookup, NoLookup, check_cpus, check_disks, check_files, parse, parse_live,
 };
+use iosched_workloads::replay::Recording;
 
 use crate::FsType;
 use crate::backend::BackendKind;
@@ -28,6 +30,7 @@ use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
 use crate::load::{Load, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::TrialId;
+use crate::replay::ReplayRef;
 use crate::startup::Startup;
 use crate::trial::{Trial, check_setting, setting_in};
 use crate::work::{FioWork, Work};
@@ -56,6 +59,10 @@ pub struct Sources<'a> {
     pub disk: &'a dyn Fn(&str) -> Result<DeviceSpec, String>,
     /// Environment variables and keywords of job files.
     pub env: &'a dyn Lookup,
+    /// Whether a file is a block trace.
+    pub is_trace: &'a dyn Fn(&str) -> bool,
+    /// A block trace, read.
+    pub trace: &'a dyn Fn(&ReplayRef) -> Result<Arc<Recording>, Diagnostic>,
 }
 
 impl Default for Sources<'_> {
@@ -68,6 +75,8 @@ impl Default for Sources<'_> {
             registry: Registry::builtin(),
             disk: &|_| Err("no disks".into()),
             env: &NoLookup,
+            is_trace: &|_| false,
+            trace: &|t| Err(Diagnostic::file(&t.file, "no block traces")),
         }
     }
 }
@@ -129,8 +138,12 @@ fn look_up<'e>(
         }
     }
     let fio = |w: &Placed<WorkloadRef>| {
-        !matches!(w.value.job, JobSource::Program(_) | JobSource::Trace(_))
-            && !matches!(&w.value.job, JobSource::File(f) if TraceRef::is_log_of(f, sources.read))
+        let file = |f: &str| !TraceRef::is_log_of(f, sources.read) && !(sources.is_trace)(f);
+        match &w.value.job {
+            JobSource::Program(_) | JobSource::Trace(_) | JobSource::Replay(_) => false,
+            JobSource::File(f) => file(f),
+            JobSource::Text(_) | JobSource::Startup(_) => true,
+        }
     };
     if let (false, Some(set)) = (e.workloads.iter().any(fio), e.set.first()) {
         let d = set.place.error("set is for fio jobs, and there is none among the workloads");
@@ -527,7 +540,9 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
             return Ok(Workload { name, work: Work::Startup((**s).clone()) });
         }
         // Looked up above.
-        JobSource::Program(_) | JobSource::Trace(_) => (name.clone(), String::new()),
+        JobSource::Program(_) | JobSource::Trace(_) | JobSource::Replay(_) => {
+            (name.clone(), String::new())
+        }
         JobSource::Text(text) => (w.value.name.clone(), text.clone()),
         JobSource::File(name) if !name.contains(['/', '.']) => {
             let text = (sources.job)(name).map_err(|help| {
@@ -555,18 +570,30 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
     Ok(Workload { name, work: Work::Fio(FioWork::repeated(jobs)) })
 }
 
-/// A program, or a log of system calls; `None` for all else.
+/// A program, a log of system calls, or a block trace; `None` for all else.
 fn calls(
     w: &Placed<WorkloadRef>,
     e: &Experiment,
     sources: &Sources<'_>,
 ) -> Option<Result<Work, Diagnostic>> {
     let log = |t: &TraceRef| t.resolve(&w.place, sources.read).map(Work::Calls);
+    let replay = |t: &ReplayRef| {
+        if e.backend.is_live() {
+            let d =
+                w.place.error(format!("{}: a block trace is replayed in the simulator", t.file));
+            let help = "leave the backend out; fio replays a trace on a disk: iosched trace convert -o LOG, read_iolog=LOG";
+            return Err(d.with_help(help));
+        }
+        t.resolve(&w.place, sources.trace).map(Work::Trace)
+    };
     match &w.value.job {
         JobSource::Program(p) => {
             Some(p.resolve(e.program, &w.place, sources.read).map(Work::Program))
         }
+        JobSource::Trace(t) if (sources.is_trace)(&t.file) => Some(replay(&ReplayRef::of(&t.file))),
         JobSource::Trace(t) => Some(log(t)),
+        JobSource::Replay(t) => Some(replay(t)),
+        JobSource::File(file) if (sources.is_trace)(file) => Some(replay(&ReplayRef::of(file))),
         JobSource::File(file) if TraceRef::is_log_of(file, sources.read) => {
             let options = iosched_workloads::strace::Options::default();
             Some(log(&TraceRef { file: file.clone(), options }))

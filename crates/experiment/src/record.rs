@@ -3,6 +3,7 @@
 mod ask;
 mod jobs;
 mod moments;
+mod seen;
 
 pub use crate::backend::BackendKind;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use iosched_types::{Bytes, CpuTime, Nanos, Op, Sector};
 pub use ask::Ask;
 pub use jobs::{DirStats, JobRecord, TASK_CALLS, Total, place_in_time, rates, together, total};
 pub use moments::Moments;
+pub use seen::Seen;
 
 /// Provenance: the scheduler that the device has when nothing is set, by the kernel's name. Live: the one that was set before.
 pub const DEFAULT_SCHEDULER: &str = "scheduler.default";
@@ -80,6 +82,9 @@ pub struct Record {
     /// The whole way of the head, when it was traced. Results files keep it apart; JSON leaves it out.
     #[serde(skip)]
     pub trace: Vec<DispatchPoint>,
+    /// The bios of a simulated run, when they were recorded. They become a file of their own.
+    #[serde(skip)]
+    pub seen: Option<Box<Seen>>,
     /// The logs of jobs with `write_iolog`, by the names they gave. They are files of their own.
     #[serde(skip)]
     pub io_logs: Vec<(String, String)>,

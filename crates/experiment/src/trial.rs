@@ -41,6 +41,8 @@ pub struct Trial {
     pub cgroups: Vec<(String, u32)>,
     /// What to collect beside the figures.
     pub collect: Collect,
+    /// Record the bios, as a recorder of block events sees them.
+    pub taped: bool,
     /// Virtual time at which the processes begin. The kernel's ticks come at whole multiples of 1/HZ, so
     /// schedulers that count jiffies depend on it.
     pub start_at: Nanos,
@@ -81,6 +83,7 @@ impl Trial {
             cpus: 1,
             cgroups: Vec::new(),
             collect: Collect { series: false, dispatches: false },
+            taped: false,
             start_at: 0,
             reset_at: 0,
             timer: None,

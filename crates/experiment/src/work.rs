@@ -8,6 +8,7 @@ use iosched_workloads::fio::iolog::IoLog;
 use iosched_workloads::fio::{DEFAULT_SEED, JobSet, JobSpec, on_files};
 
 use crate::load::{Load, ProgramWork, SyscallLog};
+use crate::replay::TraceWork;
 use crate::startup::Startup;
 
 /// What a trial measures.
@@ -21,6 +22,8 @@ pub enum Work {
     Calls(SyscallLog),
     /// The start of a command beside readers and writers.
     Startup(Startup),
+    /// A block trace, replayed.
+    Trace(TraceWork),
 }
 
 /// fio jobs.
@@ -73,6 +76,12 @@ impl From<ProgramWork> for Work {
     }
 }
 
+impl From<TraceWork> for Work {
+    fn from(trace: TraceWork) -> Work {
+        Work::Trace(trace)
+    }
+}
+
 impl From<SyscallLog> for Work {
     fn from(log: SyscallLog) -> Work {
         Work::Calls(log)
@@ -100,7 +109,7 @@ impl Work {
     pub fn jobs(&self) -> &JobSet {
         match self {
             Work::Fio(fio) => &fio.set,
-            Work::Program(_) | Work::Calls(_) | Work::Startup(_) => &NO_JOBS,
+            Work::Program(_) | Work::Calls(_) | Work::Startup(_) | Work::Trace(_) => &NO_JOBS,
         }
     }
 
@@ -108,7 +117,7 @@ impl Work {
     pub fn jobs_mut(&mut self) -> Option<&mut JobSet> {
         match self {
             Work::Fio(fio) => Some(&mut fio.set),
-            Work::Program(_) | Work::Calls(_) | Work::Startup(_) => None,
+            Work::Program(_) | Work::Calls(_) | Work::Startup(_) | Work::Trace(_) => None,
         }
     }
 
@@ -118,7 +127,7 @@ impl Work {
         match self {
             Work::Program(program) => Some(program),
             Work::Calls(log) => Some(log),
-            Work::Fio(_) | Work::Startup(_) => None,
+            Work::Fio(_) | Work::Startup(_) | Work::Trace(_) => None,
         }
     }
 
@@ -127,7 +136,16 @@ impl Work {
     pub fn startup(&self) -> Option<&Startup> {
         match self {
             Work::Startup(startup) => Some(startup),
-            Work::Fio(_) | Work::Program(_) | Work::Calls(_) => None,
+            Work::Fio(_) | Work::Program(_) | Work::Calls(_) | Work::Trace(_) => None,
+        }
+    }
+
+    /// A block trace.
+    #[must_use]
+    pub fn trace(&self) -> Option<&TraceWork> {
+        match self {
+            Work::Trace(trace) => Some(trace),
+            Work::Fio(_) | Work::Program(_) | Work::Calls(_) | Work::Startup(_) => None,
         }
     }
 
@@ -136,12 +154,12 @@ impl Work {
     pub fn needs_fio(&self) -> bool {
         match self {
             Work::Fio(_) | Work::Startup(_) => true,
-            Work::Program(_) | Work::Calls(_) => false,
+            Work::Program(_) | Work::Calls(_) | Work::Trace(_) => false,
         }
     }
 
-    /// Whether it changes a target that is a disk or a file. Work of other kinds than fio jobs has no such target: it
-    /// makes files of its own.
+    /// Whether it changes a target that is a disk or a file. Work of other kinds than fio jobs and traces has no such
+    /// target: it makes files of its own.
     #[must_use]
     pub fn writes(&self) -> bool {
         let changes =
@@ -153,6 +171,7 @@ impl Work {
         };
         match self {
             Work::Fio(fio) => fio.set.jobs.iter().any(writes),
+            Work::Trace(trace) => trace.recording.writes(),
             Work::Program(_) | Work::Calls(_) | Work::Startup(_) => false,
         }
     }
@@ -162,7 +181,7 @@ impl Work {
     pub fn site(&self) -> Site {
         match self {
             Work::Fio(fio) if fio.on_files() => Site::FilesOfJobs,
-            Work::Fio(_) => Site::Disk,
+            Work::Fio(_) | Work::Trace(_) => Site::Disk,
             Work::Program(_) | Work::Calls(_) => Site::Files,
             Work::Startup(_) => Site::Root,
         }
@@ -174,7 +193,7 @@ impl Work {
             Work::Fio(fio) => fio.reseed(seed, several),
             // The first with the default seed is the program as it comes.
             Work::Program(p) if after != 0 => p.params = p.params.repeated(after),
-            Work::Program(_) | Work::Calls(_) | Work::Startup(_) => {}
+            Work::Program(_) | Work::Calls(_) | Work::Startup(_) | Work::Trace(_) => {}
         }
     }
 }

@@ -23,6 +23,7 @@ fn planned(text: &str, folder: &Path) -> Result<Vec<Trial>, Vec<Diagnostic>> {
         registry: Registry::builtin(),
         disk: &|name| Err(format!("no disk {name}")),
         env: &NoLookup,
+        ..Sources::default()
     };
     let e = Experiment::from_toml("e.toml", text).map_err(|d| vec![d])?;
     plan(&e, &sources)

@@ -18,7 +18,7 @@ use crate::error::HostError;
 use crate::events::HostEvent;
 use crate::ios::Ios;
 use crate::looks::Looks;
-use crate::samples::{Sampler, Thin};
+use crate::samples::{MOST_DISPATCHES, Sampler, Thin};
 use crate::starts::Starts;
 use crate::tasks::{self, State, Task};
 use crate::threads::Threads;
@@ -26,8 +26,6 @@ use crate::trims::Trims;
 
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
-/// Points of the dispatch picture.
-const MOST_DISPATCHES: usize = 4096;
 
 /// Tasks, what they submit to, and clock.
 pub struct Machine {

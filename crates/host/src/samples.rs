@@ -6,6 +6,9 @@ use iosched_types::Nanos;
 use crate::events::HostEvent;
 use crate::machine::Machine;
 
+/// Points of the dispatch picture.
+pub(crate) const MOST_DISPATCHES: usize = 4096;
+
 /// Samples of the queue over time.
 #[derive(Debug)]
 pub struct Sampler {
@@ -17,10 +20,32 @@ pub struct Sampler {
     pub queued: Vec<f64>,
 }
 
+impl Sampler {
+    pub(crate) fn every(step: Nanos) -> Sampler {
+        Sampler { step, in_flight: Vec::new(), queued: Vec::new() }
+    }
+
+    /// Takes a sample. Halves the resolution instead of growing without bound.
+    pub(crate) fn take(&mut self, in_flight: f64, queued: f64) {
+        self.in_flight.push(in_flight);
+        self.queued.push(queued);
+        if self.in_flight.len() >= 2048 {
+            for v in [&mut self.in_flight, &mut self.queued] {
+                let mut i = 0;
+                v.retain(|_| {
+                    i += 1;
+                    i % 2 == 0
+                });
+            }
+            self.step *= 2;
+        }
+    }
+}
+
 impl Machine {
     /// Samples the queue's depth every `step` ns.
     pub fn collect_series(&mut self, step: Nanos) {
-        self.sampler = Some(Sampler { step, in_flight: Vec::new(), queued: Vec::new() });
+        self.sampler = Some(Sampler::every(step));
         self.tl.events.push(step, HostEvent::Sample.into());
     }
 
@@ -28,19 +53,7 @@ impl Machine {
         let pending = self.queue.pending() as f64;
         let in_flight = f64::from(self.queue.in_flight());
         let Some(s) = &mut self.sampler else { return };
-        s.in_flight.push(in_flight);
-        s.queued.push(pending);
-        if s.in_flight.len() >= 2048 {
-            // Halves the resolution instead of growing without bound.
-            for v in [&mut s.in_flight, &mut s.queued] {
-                let mut i = 0;
-                v.retain(|_| {
-                    i += 1;
-                    i % 2 == 0
-                });
-            }
-            s.step *= 2;
-        }
+        s.take(in_flight, pending);
         let step = s.step;
         self.tl.events.push(self.tl.now + step, HostEvent::Sample.into());
     }

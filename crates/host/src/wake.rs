@@ -10,6 +10,7 @@ use crate::threads::{Others, Waker};
 impl Machine {
     /// Books finished bios and wakes processes.
     pub(crate) fn collect(&mut self) {
+        self.queue.roll_tape(self.dispatches.is_some());
         if self.dispatches.is_some() {
             self.collect_issues();
         }

@@ -24,6 +24,7 @@ pub mod model;
 pub mod pts;
 pub mod published;
 pub mod render;
+pub mod replays;
 pub mod standing;
 pub mod stats;
 pub mod store;

@@ -12,9 +12,11 @@ mod one_tag;
 mod programs;
 mod quick_syncs;
 mod record;
+mod replay;
 mod run;
 pub mod scenario;
 mod stack;
+mod taped;
 pub mod validate;
 
 pub use error::SimError;

@@ -1,6 +1,6 @@
 //! What a finished simulation says.
 
-use crate::{drift, ignored, one_tag, quick_syncs};
+use crate::{drift, ignored, one_tag, quick_syncs, taped};
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -453,6 +453,13 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let issues = machine.take_dispatches();
     let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
     let dispatches = points(issues, pid);
+    let seen = trial.taped.then(|| {
+        let Machine { queue, tasks, .. } = &mut machine;
+        taped::seen(queue, trial.start_at, |t| match tasks.get(t as usize) {
+            Some(t) => (t.job.spec().thread, t.job.spec().name.clone()),
+            None => (t, String::new()),
+        })
+    });
     let io_logs = iolog_write::texts(machine.tasks.iter().map(|t| &t.job));
     // Ten thousand tasks are not kept beside ten thousand records.
     let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
@@ -470,6 +477,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     Record {
         series,
         dispatches,
+        seen: seen.flatten(),
         io_logs,
         elapsed: machine.tl.now,
         status: failed.map_or(record.status.clone(), Status::Failed),

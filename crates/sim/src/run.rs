@@ -14,7 +14,7 @@ use iosched_workloads::fio::process::{Flow, FlowGroup, Job};
 
 use crate::error::SimError;
 use crate::stack::stack;
-use crate::{files, programs, record};
+use crate::{files, programs, record, replay};
 use iosched_host::cpu::Costs;
 use iosched_host::{Looks, Machine};
 
@@ -58,6 +58,7 @@ fn any(
         Work::Calls(log) => programs::simulate(trial, log, progress),
         Work::Fio(fio) if on_files::needed(&fio.set) => files::simulate(trial, progress),
         Work::Fio(_) => direct(trial, progress),
+        Work::Trace(trace) => replay::simulate(trial, trace, progress),
         Work::Startup(startup) => Err(SimError::Startup(startup.title())),
     }
 }
@@ -73,6 +74,9 @@ fn direct(
     }
     if trial.collect.dispatches {
         machine.collect_dispatches();
+    }
+    if trial.taped {
+        machine.queue.record();
     }
     let end = expected_end(trial);
     if trial.collect.series {

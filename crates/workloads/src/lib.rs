@@ -4,4 +4,5 @@
 
 pub mod fio;
 pub mod programs;
+pub mod replay;
 pub mod strace;

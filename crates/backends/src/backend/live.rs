@@ -133,6 +133,7 @@ impl Run<'_> {
             (Work::Calls(log), Floor::Ground(ground)) => self.program(log, ground, cold),
             (Work::Startup(what), Floor::Stage(stage)) => self.startup(what, stage),
             (Work::Fio(_), Floor::Stage(_))
+            | (Work::Trace(_), Floor::Bare | Floor::Stage(_) | Floor::Ground(_))
             | (Work::Program(_) | Work::Calls(_), Floor::Bare | Floor::Stage(_))
             | (Work::Startup(_), Floor::Bare | Floor::Ground(_)) => {
                 let message = format!("{}: its files have no place", self.trial.id.workload);

@@ -13,6 +13,7 @@ mod parts;
 mod rounds;
 mod route;
 mod rules;
+mod tape;
 
 use iosched_schedulers::{QueueFacts, TaskInfo, TunableError};
 use iosched_types::{Bio, DirectSync, IoPrio, Nanos, TaskId};
@@ -28,6 +29,8 @@ use array::Array;
 pub use balance::Why;
 pub use ledger::{LegStats, Routed};
 use legs::Legs;
+use tape::Tape;
+pub use tape::Taped;
 
 /// One disk, or several as one.
 #[derive(Debug)]
@@ -36,11 +39,12 @@ pub struct Stack {
     first: Queue,
     others: Vec<Queue>,
     array: Option<Box<Array>>,
+    tape: Option<Box<Tape>>,
 }
 
 impl From<Queue> for Stack {
     fn from(first: Queue) -> Stack {
-        Stack { first, others: Vec::new(), array: None }
+        Stack { first, others: Vec::new(), array: None, tape: None }
     }
 }
 
@@ -58,7 +62,7 @@ impl Stack {
         }
         let mut queues = legs.into_iter().map(Queue::new).collect::<Result<Vec<_>, _>>()?;
         let first = queues.remove(0);
-        let mut stack = Stack { first, others: queues, array: None };
+        let mut stack = Stack { first, others: queues, array: None, tape: None };
         if let Some(profile) = profile {
             let array = Array::new(&profile, array, &mut stack.legs());
             stack.array = Some(Box::new(array));
@@ -349,6 +353,9 @@ impl Stack {
     /// As [`Queue::submit`]. An array never answers [`Submit::WouldBlock`].
     #[inline(always)]
     pub fn submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
+        if self.tape.is_some() {
+            self.note(tl.now, bio, resumed);
+        }
         if !self.is_array() {
             return self.first.submit(tl, bio, resumed);
         }
@@ -415,6 +422,48 @@ impl Stack {
                 }
             });
         });
+    }
+}
+
+/// A recording of bios.
+impl Stack {
+    /// Notes all bios from now on.
+    pub fn record(&mut self) {
+        self.out_mut().issues.get_or_insert_default();
+        self.tape = Some(Box::default());
+    }
+
+    #[cold]
+    fn note(&mut self, now: Nanos, bio: &Bio, resumed: bool) {
+        if let Some(tape) = self.tape.as_mut().filter(|_| !resumed) {
+            tape.submit(now, bio);
+        }
+    }
+
+    /// Takes down what was issued and done, before the caller drains it. `kept` says that the caller drains the list of
+    /// issued commands itself.
+    #[inline(always)]
+    pub fn roll_tape(&mut self, kept: bool) {
+        if self.tape.is_some() {
+            self.roll(kept);
+        }
+    }
+
+    #[cold]
+    fn roll(&mut self, kept: bool) {
+        let Some(mut tape) = self.tape.take() else { return };
+        let out = self.out_mut();
+        tape.roll(out.issues.as_deref().unwrap_or_default(), &out.done);
+        if let Some(issues) = out.issues.as_mut().filter(|_| !kept) {
+            issues.clear();
+        }
+        self.tape = Some(tape);
+    }
+
+    /// The bios that were noted, and how many there was no room for.
+    #[must_use]
+    pub fn take_tape(&mut self) -> (Vec<Taped>, u64) {
+        self.tape.take().map_or((Vec::new(), 0), |t| (t.bios, t.left_out))
     }
 }
 

@@ -42,12 +42,13 @@ pub(crate) enum Format {
     iosched run --device ssd-sata -- fio --name=a --rw=randread --direct=1 --filename=/dev/sdb --runtime=5\n  \
     iosched run fsops --param op=over_fsync --param nproc=4 --device hdd-7200\n  \
     iosched run app.strace.gz --device ssd-sata --scheduler bfq,none\n  \
+    iosched run sda.blktrace.0 --device hdd-7200 --scheduler none,bfq --recorded-scheduler mq-deadline\n  \
     iosched run startup --quick --device hdd-7200 --scheduler none,bfq --html startup.html\n  \
     sudo iosched run desktop --backend emulated --until-ci 3% --max-time 2h\n\n\
     Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
     there are several runs; the same repetition has the same seeds under every scheduler.")]
 pub(crate) struct RunArgs {
-    /// fio job files, fio command lines (behind --), experiment files (.toml), logs of strace, jobs and programs by name.
+    /// fio job files, fio command lines (behind --), experiment files (.toml), logs of strace, block traces, jobs and programs by name.
     #[arg(required = true, value_name = "FILE", hide_possible_values = true, value_parser = names::workloads())]
     pub(crate) files: Vec<String>,
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
@@ -81,6 +82,21 @@ pub(crate) struct RunArgs {
     /// Sets a parameter of a program.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) param: Vec<String>,
+    /// How block traces are replayed: as-recorded, scaled=X (times as late), closed[=N] (without pauses, N under way for
+    /// each task) or dependent (an I/O waits for those that its task waited for; default where tasks and completions are
+    /// known).
+    #[arg(long, value_name = "MODE", help_heading = "Block traces")]
+    pub(crate) replay: Option<String>,
+    /// The disk of a block trace of several; `all` takes them together.
+    #[arg(long, value_name = "DISK", help_heading = "Block traces")]
+    pub(crate) disk: Option<String>,
+    /// The scheduler under which a block trace was recorded. It is replayed first and laid beside the recorded latencies.
+    #[arg(long, value_name = "NAME", help_heading = "Block traces")]
+    pub(crate) recorded_scheduler: Option<String>,
+    /// Writes each simulated run as a block trace, whose form its ending names: .csv, .log, .blkparse, .parquet. With
+    /// several trials each file has the trial in its name.
+    #[arg(long, value_name = "FILE", help_heading = "Block traces", conflicts_with_all = ["dry_run", "calls", "trace"])]
+    pub(crate) record_trace: Option<PathBuf>,
     /// A short run of programs, and of jobs that can be short, for a first look: `iosched show workload NAME` says how short.
     #[arg(long)]
     pub(crate) quick: bool,

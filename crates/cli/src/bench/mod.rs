@@ -3,6 +3,7 @@
 mod calls;
 mod host;
 mod plot;
+mod replay;
 
 use std::process::Command;
 use std::time::Instant;
@@ -119,6 +120,7 @@ fn measure_all(
     if args.scheduler.is_empty() && args.device.is_empty() {
         let trial = trial("none", reference("fixed")?, jobs(Load::new(1, 1, 1))?)?;
         rows.push(calls::measure(&trial, args.requests.max(100))?);
+        rows.push(replay::measure(args.requests.max(100))?);
     }
     Ok(rows)
 }

@@ -77,11 +77,12 @@ pub(super) fn measuring(args: &RunArgs, e: &mut Experiment) -> Outcome {
 }
 
 /// The trials of an experiment; `size` is that of a file to be made. A job that writes a log of all that it does runs once, from the
-/// start, unless something else was said.
+/// start, unless something else was said. So do block traces: nothing in a replay is drawn at random.
 pub(crate) fn planned(e: &mut Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
     let trials = plan_with(e, size)?;
     let logs = |t: &Trial| t.jobs().jobs.iter().any(|j| j.write_iolog.is_some());
-    if e.budget.is_none() || e.budget_said || !trials.iter().any(logs) {
+    let once = trials.iter().any(logs) || trials.iter().all(|t| t.work.trace().is_some());
+    if e.budget.is_none() || e.budget_said || !once {
         return Ok(trials);
     }
     e.budget = None;

@@ -103,7 +103,7 @@ fn watch(args: &RecordArgs, asked: &Asked) -> Outcome {
 }
 
 fn to_file(args: &RecordArgs, asked: &Asked, path: &Path) -> Outcome {
-    let form = form(path, args.form.as_deref())?;
+    let form = form(&path.to_string_lossy(), args.form.as_deref())?;
     let packed = path.to_string_lossy().ends_with(".gz");
     files::no_disk(path)?;
     files::writable(path)?;

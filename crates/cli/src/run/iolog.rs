@@ -50,7 +50,7 @@ pub(super) fn write(record: &mut Record, several: bool) -> Outcome {
 }
 
 /// `log-hdd-7200-bfq@6.12-6.12-r1`.
-fn own_name(name: &str, t: &TrialId) -> String {
+pub(super) fn own_name(name: &str, t: &TrialId) -> String {
     let parts = [&t.workload, &t.device, &t.scheduler, &t.kernel];
     let safe = |c: char| if c.is_alphanumeric() || "@.=_-".contains(c) { c } else { '_' };
     let parts: Vec<String> = parts.map(|p| p.chars().map(safe).collect()).into();

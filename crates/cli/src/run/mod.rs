@@ -6,6 +6,7 @@ mod effect;
 pub(crate) mod hints;
 mod iolog;
 mod page;
+mod taped;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use iosched_backends::Machine;
 use iosched_experiment::record::HALVES_DIFFER;
+use iosched_experiment::replay::DIFFERS;
 use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
 use iosched_lab::{Job, Options, Storing};
 use iosched_report::terminal::{self, Look};
@@ -26,7 +28,7 @@ use crate::fail::{End, Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
 use crate::progress::Watching;
 use crate::tables::{self, prose};
-use crate::{live, store};
+use crate::{live, replay, store};
 
 /// Runs everything that was asked for and prints the results.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
@@ -39,11 +41,14 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let size = live::leave(args)?.size;
     let plans = chosen.iter_mut().map(|c| planned(&mut c.experiment, size));
-    let plans = plans.collect::<Outcome<Vec<_>>>()?;
+    let mut plans = plans.collect::<Outcome<Vec<_>>>()?;
+    let traces = args.record_trace.as_deref().map(|f| taped::begin(f, &mut plans)).transpose()?;
     if !args.quiet {
         let all: BTreeSet<_> =
             chosen.iter().flat_map(|c| effect::none(args, &c.experiment)).collect();
         all.iter().for_each(|w| note(w));
+        let modes = plans.iter().flat_map(|trials| replay::modes(trials));
+        modes.for_each(|text| note(wrap("", 2, &text, prose(tables::columns())).trim_end()));
     }
     if args.dry_run {
         return dry::run(args, &chosen, &plans);
@@ -58,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     }
     let (mut all, mut stored) = (Vec::new(), Vec::new());
     for (chosen, trials) in chosen.iter().zip(&plans) {
-        let ran = one(args, chosen, trials)?;
+        let ran = recorded(args, chosen, trials, traces.as_ref())?;
         all.extend(ran.records);
         stored.extend(ran.stored);
     }
@@ -111,6 +116,16 @@ pub(crate) struct Ran {
 
 /// Runs one experiment.
 pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Ran> {
+    recorded(args, chosen, trials, None)
+}
+
+/// Runs one experiment whose trials become traces.
+fn recorded(
+    args: &RunArgs,
+    chosen: &Chosen,
+    trials: &[Trial],
+    traces: Option<&taped::Traces<'_>>,
+) -> Outcome<Ran> {
     let e = &chosen.experiment;
     let tools = live::tools(args)?;
     let storing = match args.no_store {
@@ -138,7 +153,10 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     let several = several(e, trials);
     let job = Job { experiment: e, trials, storing };
     let watch = Watching::new(args.quiet);
-    let each = |record: &mut Record| iolog::write(record, several).map_err(End::Other);
+    let each = |record: &mut Record| {
+        traces.map_or(Ok(()), |t| t.write(record)).map_err(End::Other)?;
+        iolog::write(record, several).map_err(End::Other)
+    };
     let records = iosched_lab::run(job, &options, &watch, each);
     Ok(Ran { records: records.map_err(|end| end.told(!args.no_store))?, stored })
 }
@@ -210,7 +228,9 @@ fn warn(records: &[Record], verdicts: bool) {
         .flat_map(|r| r.warnings.iter().map(move |w| (r, w)))
         .partition(|(_, w)| w.code == HALVES_DIFFER);
     // How a scheduler works is for those who look at its figures.
-    for (_, w) in others.into_iter().filter(|(_, w)| !verdicts || w.code != ONE_TAG) {
+    // What a replay is worth is said on top of the result.
+    let here = |w: &Warning| w.code != DIFFERS && (!verdicts || w.code != ONE_TAG);
+    for (_, w) in others.into_iter().filter(|(_, w)| here(w)) {
         if said.insert(without_figures(&w.message)) {
             let advice =
                 if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };

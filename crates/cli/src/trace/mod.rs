@@ -1,7 +1,7 @@
 //! `iosched trace`.
 
-mod source;
-mod write;
+pub(crate) mod source;
+pub(crate) mod write;
 
 use iosched_report::trace_page;
 use iosched_trace::summary::{self, About, Report, Summary};

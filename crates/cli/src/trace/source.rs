@@ -51,7 +51,7 @@ pub(crate) fn open_as(names: &[String], format: Option<&'static Format>) -> Outc
 }
 
 /// All files of a recording of blktrace, which has one for each CPU; other names stay.
-fn recording(names: &[String]) -> Vec<String> {
+pub(crate) fn recording(names: &[String]) -> Vec<String> {
     let [name] = names else { return names.to_vec() };
     let base = match name.rsplit_once(".blktrace.") {
         Some((base, cpu)) if cpu.parse::<u32>().is_ok() => base,

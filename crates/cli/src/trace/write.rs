@@ -145,14 +145,13 @@ struct Written {
     lost: Vec<String>,
 }
 
-/// The form that is wanted, by name or by the ending of the file.
-pub(crate) fn form(path: &Path, wanted: Option<&str>) -> Outcome<&'static Form> {
-    let name = path.to_string_lossy();
-    let wanted = match wanted {
+/// The form of a file with this name, unless one is `said`.
+pub(crate) fn form(name: &str, said: Option<&str>) -> Outcome<&'static Form> {
+    let wanted = match said {
         Some(form) => form,
         None if name == "-" => "csv",
         None if name.trim_end_matches(".gz").ends_with(".parquet") => PARQUET,
-        None => match write::of_file(&name) {
+        None => match write::of_file(name) {
             Some(form) => return Ok(form),
             None => {
                 let endings: Vec<&str> = write::FORMS.iter().map(|f| f.ending).collect();
@@ -175,7 +174,7 @@ pub(crate) fn form(path: &Path, wanted: Option<&str>) -> Outcome<&'static Form> 
 }
 
 fn written(to: &OutArgs, make: impl FnOnce(&mut Out<'_>) -> Outcome) -> Outcome<Written> {
-    let form = form(&to.output, to.form.as_deref())?;
+    let form = form(&to.output.to_string_lossy(), to.form.as_deref())?;
     let packed = to.output.to_string_lossy().ends_with(".gz");
     let write = |file: Box<dyn Write + Send>| {
         through(packed, file, |file| {

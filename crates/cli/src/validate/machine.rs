@@ -84,6 +84,10 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
 /// The options of a run that stores its results like any other.
 fn options(args: &ValidateArgs) -> RunArgs {
     RunArgs {
+        replay: None,
+        disk: None,
+        recorded_scheduler: None,
+        record_trace: None,
         name: None,
         full: false,
         files: Vec::new(),

@@ -4,6 +4,7 @@ use iosched_block::CpuModel;
 use iosched_devices::DeviceState;
 use iosched_types::nearest::did_you_mean;
 use iosched_types::{Diagnostic, cgroup};
+use iosched_workloads::replay::{Mode, ModeError};
 use iosched_workloads::strace::Options;
 use toml::de::DeTable;
 
@@ -13,6 +14,7 @@ use super::{
 use crate::backend::BackendKind;
 use crate::load::{self, ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
+use crate::replay::ReplayRef;
 use crate::source::{At, Read, Source};
 use crate::startup;
 use crate::trial::Collect;
@@ -305,8 +307,21 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         let name = stem(&file).to_string();
         return Ok(Placed::new(WorkloadRef { name, job: job_file(src, &file) }, place));
     };
-    const KEYS: &[&str] =
-        &["name", "file", "job", "startup", "program", "params", "trace", "unknown", "think"];
+    const KEYS: &[&str] = &[
+        "name",
+        "file",
+        "job",
+        "startup",
+        "program",
+        "params",
+        "trace",
+        "unknown",
+        "think",
+        "replay",
+        "disk",
+        "as",
+        "recorded_scheduler",
+    ];
     src.known(table, "a workload", KEYS)?;
     if table.contains_key("program") || table.contains_key("trace") {
         return calls(src, table, &place);
@@ -328,14 +343,35 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         (None, JobSource::Startup(s)) => s.title(),
         (None, JobSource::Program(p)) => p.line.clone(),
         (None, JobSource::Trace(t)) => stem(&t.file).to_string(),
+        (None, JobSource::Replay(t)) => stem(&t.file).to_string(),
     };
     Ok(Placed::new(WorkloadRef { name, job }, place))
 }
 
-/// A program, or a log of system calls.
+/// Keys of workloads that are block traces.
+const OF_REPLAYS: [&str; 4] = ["replay", "disk", "as", "recorded_scheduler"];
+
+/// A block trace of which more than the file is said.
+fn replay(src: &Source, table: &DeTable, file: String) -> Read<ReplayRef> {
+    let word = |key| table.get(key).map(|at| src.string(at, key)).transpose();
+    let mode = match (word("replay")?, table.get("replay")) {
+        (Some(text), Some(at)) => {
+            let e = |e: ModeError| src.place(at.span()).error(e.message).with_help(e.help);
+            Some(Mode::parse(&text).map_err(e)?)
+        }
+        _ => None,
+    };
+    let (read_as, disk) = (word("as")?, word("disk")?);
+    Ok(ReplayRef { file, read_as, disk, mode, recorded_under: word("recorded_scheduler")? })
+}
+
+/// A program, a log of system calls, or a block trace.
 fn calls(src: &Source, table: &DeTable, place: &Place) -> Read<Placed<WorkloadRef>> {
     let alone: &[&str] = match table.contains_key("program") {
         true => &["name", "program", "params"],
+        false if OF_REPLAYS.iter().any(|k| table.contains_key(*k)) => {
+            &["name", "trace", "replay", "disk", "as", "recorded_scheduler"]
+        }
         false => &["name", "trace", "unknown", "think"],
     };
     src.known(table, "this workload", alone)?;
@@ -362,11 +398,16 @@ fn calls(src: &Source, table: &DeTable, place: &Place) -> Read<Placed<WorkloadRe
             Some(at) => src.string(at, "trace")?,
             None => String::new(),
         };
-        JobSource::Trace(TraceRef { file: beside(src.file, &file), options })
+        let file = beside(src.file, &file);
+        match OF_REPLAYS.iter().any(|k| table.contains_key(*k)) {
+            true => JobSource::Replay(replay(src, table, file)?),
+            false => JobSource::Trace(TraceRef { file, options }),
+        }
     };
     let name = match (table.get("name"), &job) {
         (Some(at), _) => src.string(at, "name")?,
         (None, JobSource::Trace(t)) => stem(&t.file).to_string(),
+        (None, JobSource::Replay(t)) => stem(&t.file).to_string(),
         (None, JobSource::Program(p)) => p.line.clone(),
         (None, _) => String::new(),
     };

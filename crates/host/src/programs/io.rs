@@ -253,6 +253,7 @@ impl Programs {
 
     /// Books what the queue has finished, and wakes.
     pub(super) fn collect(&mut self) {
+        self.queue.roll_tape(self.dispatches.is_some());
         if let (Some(list), Some(thin)) = (&mut self.queue.out_mut().issues, &mut self.dispatches) {
             list.drain(..).for_each(|i| thin.push(i));
         }

@@ -7,6 +7,7 @@ use iosched_experiment::record::{
 };
 use iosched_results::cells::{CellKey, Cells, NO_REASON};
 use iosched_results::model::PublishedSummary;
+use iosched_results::replays::Ranks;
 use iosched_results::stats::VerdictOptions;
 use iosched_results::verdict::Facts;
 use iosched_types::{LatencyHistogram, Nanos, Sector};
@@ -68,6 +69,8 @@ pub struct Input {
     pub(crate) logs: Vec<(String, Vec<(String, String)>)>,
     /// Jobs with their asks, and the kernel's default schedulers.
     pub(crate) asks: Facts,
+    /// What is to be said of replays of block traces.
+    pub(crate) ranks: Ranks,
     /// Why some pictures are not there or show less than all trials; empty for most pages.
     pub(crate) note: String,
 }
@@ -231,6 +234,7 @@ impl Input {
         self.cells[at].1.add(r);
         self.runs[run].add(r);
         self.asks.add(r);
+        self.ranks.add(r);
         let named = self.options.suites.get(&t.workload);
         self.workloads[workload].add(r, named);
         self.details.entry((run, workload)).or_default().add(r);

@@ -372,6 +372,7 @@ pub fn html(input: &Input) -> String {
         hardware: view.runs.iter().any(|r| input.runs[r.from].cores().is_some()),
         clock: view.runs.iter().any(|r| input.runs[r.from].clock().is_some()),
         warnings: warnings(input, &view),
+        replays: input.ranks.sentences(),
         incomplete: incomplete(input, &view),
         made: &input.options.made,
         links: &input.options.links,
@@ -467,6 +468,8 @@ struct Page<'a> {
     hardware: bool,
     clock: bool,
     warnings: Vec<Warned>,
+    /// What goes ahead of the answers of replays.
+    replays: Vec<String>,
     incomplete: Vec<Missing>,
     made: &'a str,
     links: &'a [(String, String)],

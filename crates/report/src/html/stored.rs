@@ -206,6 +206,7 @@ impl Input {
             let named = self.options.suites.get(&t.workload);
             self.workloads[workload].add(&record, named);
             self.asks.add(&record);
+            self.ranks.add(&record);
             if pictures {
                 let detail = self.details.entry((run, workload)).or_default();
                 let complete = std::mem::take(&mut detail.complete);

@@ -21,6 +21,7 @@ use iosched_results::cells::{Cells, MIXED_LATENCIES, charge_starved, group, one_
 
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
+use iosched_results::replays::Ranks;
 use iosched_results::store::Edits;
 use iosched_results::verdict::{self, Facts, Verdict, verdicts};
 
@@ -114,7 +115,12 @@ fn reported(
     // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
     let facts = Facts::new(records);
     let verdicts = verdicts(&facts, &cells, &candidates);
-    let mut out = match verdicts[..] {
+    let mut out: String = Ranks::of(records)
+        .sentences()
+        .iter()
+        .map(|s| wrap("", 2, &format!("note: {s}"), look.prose()))
+        .collect();
+    out += &match verdicts[..] {
         [] => String::new(),
         _ => {
             brief::head(records, facts.measuring(), look.prose())

@@ -20,6 +20,7 @@ mod group_commits;
 mod guarantees;
 mod measured;
 mod real_schedulers;
+mod replays;
 mod responsiveness;
 mod scenario_errors;
 mod scenario_files;

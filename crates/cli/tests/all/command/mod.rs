@@ -8,6 +8,7 @@ mod experiments;
 mod good;
 mod pictures;
 mod readme;
+mod replays;
 mod reproduce;
 mod rules;
 mod traces;
