@@ -159,9 +159,12 @@ impl Cell {
     }
 }
 
+/// Device, scheduler and the kernel's default.
+pub(super) type Given<'a> = (&'a str, &'a str, &'a str);
+
 /// A judged policy in all situations that were simulated.
 pub(super) fn cells(judgement: &Judgement, measured: &Measured) -> Vec<Cell> {
-    let mut groups: Vec<((&str, &str, &str), Vec<String>)> = Vec::new();
+    let mut groups: Vec<(Given<'_>, Vec<String>)> = Vec::new();
     for class in &judgement.classes {
         let (Some(device), Some(default)) = (&class.device, &class.default) else { continue };
         for scheduler in class.boot.iter().filter_map(|o| o.scheduler.as_deref()) {

@@ -4,7 +4,7 @@ use iosched_results::answer::wrap;
 use iosched_results::standing::{Against, Standing, Way};
 use iosched_results::verdict::Point;
 
-use super::suite::Cell;
+use super::suite::{Cell, Given};
 
 /// Of all cells: how many are better than the kernel's default, worse, and so on.
 pub(super) struct Counts {
@@ -177,7 +177,7 @@ pub(super) fn policy(name: &str, kernel: &str, cells: &[Cell], columns: usize) -
         let text = place(c, &c.standing.regret);
         out.push_str(&wrap("", 2, &format!("Worst regret: {text} better under {best}."), columns));
     }
-    let mut groups: Vec<((&str, &str, &str), Vec<&Cell>)> = Vec::new();
+    let mut groups: Vec<(Given<'_>, Vec<&Cell>)> = Vec::new();
     for c in cells {
         let s = &c.standing;
         let key = (c.device.as_str(), s.scheduler.as_str(), s.default.as_str());
