@@ -78,7 +78,7 @@ fn situations_tell_the_price_of_a_policy() {
         format!("KERNEL==\"mmcblk[0-9]\", ATTR{{queue/scheduler}}=\"{scheduler}\"\n")
     };
     let json = |scheduler: &str| -> (Option<i32>, serde_json::Value) {
-        let file = place.file("70-card.rules", &set(scheduler));
+        let file = place.file("70-card.rules", set(scheduler));
         let args = ["rules", &file, "--situations", "home-hub", "--budget", "300ms"];
         let more = ["--kernel", "6.12", "--format", "json"];
         let out = place.iosched(&[&args[..], &more].concat()).output().unwrap();
