@@ -169,6 +169,9 @@ pub struct Verdict {
     pub unsteady: Vec<String>,
     /// Why those of them are not steady that were given time to become so, by workload.
     pub never_steady: BTreeMap<String, String>,
+    /// Nothing varies between runs: more of them tell no more.
+    #[serde(skip)]
+    pub repeats: bool,
     /// Short names: a family of which the kernel has one version here needs no generation.
     #[serde(skip)]
     pub short: BTreeMap<String, String>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::RunsOn;
 use iosched_experiment::record::{Ask, JobRecord, Record, Status};
+use iosched_experiment::replay::REPLAY;
 
 use super::{BASE, Measuring, UNSTEADY};
 
@@ -21,6 +22,8 @@ pub(super) struct Device {
     pub(super) live: bool,
     /// Workloads that never settled, with the reason.
     pub(super) never_steady: BTreeMap<String, String>,
+    /// Something was drawn at random, or measured: more runs tell more.
+    pub(super) varies: bool,
 }
 
 /// What all processes of a job ask for together, whose figures are one.
@@ -59,6 +62,8 @@ impl Facts {
             here.default = r.provenance.get(BASE).cloned();
         }
         here.live |= r.backend.traits().kernel == RunsOn::Running;
+        let repeats = r.backend.traits().ours && r.provenance.contains_key(REPLAY);
+        here.varies |= !repeats;
         let workload = &r.trial.workload;
         if let Some(why) = r.provenance.get(UNSTEADY) {
             here.never_steady.insert(workload.clone(), why.clone());
@@ -88,6 +93,7 @@ impl Facts {
             default: None,
             live: false,
             never_steady: BTreeMap::new(),
+            varies: false,
         };
         self.devices.get(device).unwrap_or(&NONE)
     }

@@ -72,7 +72,7 @@ impl Verdict {
         }
         out.extend(self.remarks.iter().map(|r| vec![words(r)]));
         let unproven = self.firmness == Firmness::Unsure || !self.unproven.is_empty();
-        if self.open.is_empty() && self.runs > 1 && unproven {
+        if self.open.is_empty() && self.runs > 1 && unproven && !self.repeats {
             out.push(vec![words(&format!("More runs tell more: --runs {}", self.more_runs()))]);
         }
         if !self.default_not_run.is_empty() {

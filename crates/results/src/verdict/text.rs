@@ -67,6 +67,7 @@ fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
 /// `sure, 12 of 12`.
 pub(super) fn firm(v: &Verdict) -> String {
     match (v.firmness, v.runs) {
+        _ if v.repeats => "a replay, which repeats itself".into(),
         (Firmness::Unsure, 0 | 1) => "unsure, one run (--runs 12 tells more)".into(),
         (Firmness::Unsure, n) => format!("unsure, {n} runs"),
         (Firmness::Likely, n) if v.verdict == Advice::Keep => format!("{n} runs"),
