@@ -16,6 +16,7 @@ use iosched_types::nearest::did_you_mean;
 use iosched_workloads::replay::{Learner, Mode, Recording};
 
 use crate::args::{RunArgs, SourceArgs};
+use crate::choose::all_of;
 use crate::fail::{Failure, Outcome};
 use crate::files;
 use crate::trace::source;
@@ -105,6 +106,9 @@ pub(crate) fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         })?),
     };
     let under = args.recorded_scheduler.as_deref().map(family).transpose()?;
+    if under.is_none() {
+        from_heads(e);
+    }
     if mode.is_none() && args.disk.is_none() && under.is_none() {
         return Ok(());
     }
@@ -124,6 +128,30 @@ pub(crate) fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         "--replay, --disk and --recorded-scheduler are for block traces: there is none among the workloads",
         "name a recording of blktrace, perf script, biosnoop …: iosched trace --help lists the formats",
     ))
+}
+
+/// A recording of `iosched record` names its scheduler, which is taken where the kernel has it.
+fn from_heads(e: &mut Experiment) {
+    let of_kernel = all_of(e);
+    for w in &mut e.workloads {
+        let Some(mut trace) = as_trace(&w.value.job).filter(|t| t.recorded_under.is_none()) else {
+            continue;
+        };
+        let named = headed(&trace.file);
+        if let Some(name) = named.filter(|n| of_kernel.iter().any(|s| s.value.name == *n)) {
+            trace.recorded_under = Some(name.into());
+            w.value.job = JobSource::Replay(trace);
+        }
+    }
+}
+
+/// The scheduler that the comments at the head of a trace name.
+fn headed(file: &str) -> Option<&'static str> {
+    let peeked = unpack::unpack(files::open(file).ok()?).ok()?;
+    let head = String::from_utf8_lossy(&peeked.head);
+    let mut lines = head.lines().take_while(|l| l.starts_with('#'));
+    let name = lines.find_map(|l| l.strip_prefix("# scheduler: "))?.trim();
+    SCHEDULERS.iter().map(|d| d.name).find(|n| *n == name)
 }
 
 /// A scheduler's family.

@@ -31,6 +31,24 @@ fn metric(record: &serde_json::Value, name: &str) -> Option<f64> {
     all.iter().find(|m| m["name"] == name).and_then(|m| m["value"].as_f64())
 }
 
+/// The head of a recording names the scheduler: it runs first, without being asked for.
+#[test]
+fn the_scheduler_of_a_recording_is_in_its_head() {
+    let place = Place::new();
+    let text = format!("# recorded: sda\n# scheduler: bfq\n{}", csv(50));
+    let file = place.file("recorded.csv", text);
+    let named = |args: &[&str]| -> Vec<String> {
+        let all = [&[&*file, "--device", "hdd-7200", "--scheduler", "none"], args].concat();
+        let e = json(&place, &all);
+        let all = e["records"].as_array().unwrap();
+        all.iter().map(|r| r["trial"]["scheduler"].as_str().unwrap().to_string()).collect()
+    };
+    let own = named(&[]);
+    assert!(own.len() == 2 && own[0].starts_with("bfq") && own[1] == "none", "{own:?}");
+    let said = named(&["--recorded-scheduler", "kyber"]);
+    assert!(said.len() == 2 && said[0].starts_with("kyber"), "{said:?}");
+}
+
 /// A trace is a load wherever its name comes from, compressed, too; tasks and priorities are those of the trace.
 #[test]
 fn a_trace_is_a_load() {
