@@ -3,6 +3,8 @@
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::programs::PROGRAMS;
 
+use crate::situations::SITUATIONS;
+
 /// A job by name.
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
@@ -106,7 +108,8 @@ fn called(word: &str) -> &'static str {
 /// The text of a job. The help of what is not there also names programs, which stand in the same place.
 pub(crate) fn find(name: &str) -> Result<&'static str, String> {
     JOBS.iter().find(|j| j.name == name).map(|j| j.text).ok_or_else(|| {
-        let names = || JOBS.iter().map(|j| j.name).chain(PROGRAMS.iter().map(|p| p.name));
+        let own = || JOBS.iter().map(|j| j.name).chain(PROGRAMS.iter().map(|p| p.name));
+        let names = || own().chain(SITUATIONS.iter().map(|s| s.name));
         let known = called(name);
         if !known.is_empty() {
             return format!("{known}; see `iosched list workloads`");

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use iosched_block::KernelProfile;
 use iosched_experiment::Place;
-use iosched_experiment::until::{PERCENT_HELP, TIME_HELP, parse_percent, parse_time};
+use iosched_experiment::until::{TIME_HELP, parse_time};
 use iosched_policy::{
     Class, Judgement, Machine, Outcome as End, Policy, SHIPPED, Verdict, builtin_classes,
     classes_from_toml, judge, shipped,
@@ -86,10 +86,13 @@ fn measured(
     all: &[(String, Judgement)],
     problems: &[String],
 ) -> Outcome {
-    let threshold = parse_percent(&args.threshold).ok_or_else(|| {
+    let percent = args.threshold.trim().trim_end_matches('%').parse::<f64>();
+    let threshold = percent.ok().filter(|p| (0.0..=10_000.0).contains(p)).ok_or_else(|| {
         let place = Place::option("--threshold", &args.threshold, &args.threshold);
-        place.error(format!("\"{}\" is no share", args.threshold)).with_help(PERCENT_HELP)
-    })?;
+        place
+            .error(format!("\"{}\" is no percentage", args.threshold))
+            .with_help("0 to 10000, such as 10 or 10%")
+    })? / 100.0;
     let budget = parse_time(&args.budget).ok_or_else(|| {
         let place = Place::option("--budget", &args.budget, &args.budget);
         place.error(format!("\"{}\" is no time", args.budget)).with_help(TIME_HELP)
@@ -108,6 +111,12 @@ fn measured(
     let told: Vec<(String, Vec<Cell>)> =
         all.iter().map(|(name, j)| (name.clone(), suite::cells(j, &measured))).collect();
     let Some((name, cells)) = told.first() else { return Ok(()) };
+    if cells.is_empty() {
+        return Err(Failure::with_help(
+            format!("{name}: no class with a model is in these situations"),
+            "`device = \"NAME\"` of a class names its model; `iosched show workload SITUATION` has the models of a situation",
+        ));
+    }
     let fails = cells.iter().filter(|c| c.fails(threshold)).count();
     if args.format == Format::Json {
         let mut value = as_json(kernel, &all[0].1, problems, &all[1..]);
@@ -123,9 +132,24 @@ fn measured(
         let mut text = told::policy(name, &profile.version, cells, width);
         if told.len() > 1 {
             text.push('\n');
-            text.push_str(&told::beside(&told));
+            text.push_str(&told::beside(&told, width));
         }
         text.push('\n');
+        if fails == 0 && told::worst_loss(cells).is_some() {
+            let within = format!("None is worse by over {} %, beyond chance.", threshold * 100.0);
+            text.push_str(&wrap("", 2, &within, width));
+        }
+        let without: Vec<&str> = all[0]
+            .1
+            .classes
+            .iter()
+            .filter(|c| c.device.is_none() && c.boot.iter().any(|o| o.by.is_some()))
+            .map(|c| c.class.as_str())
+            .collect();
+        if !without.is_empty() {
+            let left = format!("Left out, without a model: {}.", without.join(", "));
+            text.push_str(&wrap("", 2, &left, width));
+        }
         let limits = "Only the scheduler of a policy is simulated, not what else it sets (queue/read_ahead_kb …), with a model of one \
                       drive for each class.";
         text.push_str(&wrap("", 2, limits, width));
@@ -135,8 +159,9 @@ fn measured(
         0 => Ok(()),
         n => {
             let message = format!(
-                "{name} is worse than the kernel's default by over {} % in {n} pairs of device and situation",
-                threshold * 100.0
+                "{name} is worse than the kernel's default by over {} % in {}",
+                threshold * 100.0,
+                told::cases(n)
             );
             Err(Failure::new(code::REGRESSION, message))
         }
@@ -315,8 +340,13 @@ fn text(names: &str, kernel: KernelVersion, j: &Judgement) -> String {
     let width = prose(columns());
     let changed = |v: &&Verdict| v.boot.first().map(|o| &o.scheduler) != Some(&v.default);
     let count = j.classes.iter().filter(changed).count();
+    let depends = |v: &&Verdict| v.boot.iter().any(|o| o.scheduler != v.default) && !changed(v);
+    let may = match j.classes.iter().filter(depends).count() {
+        0 => String::new(),
+        n => format!(", {n} may, which depends"),
+    };
     let head = format!(
-        "{names}: {count} of {} classes of devices get another scheduler than Linux {kernel} gives them.",
+        "{names}: {count} of {} classes of devices get another scheduler than Linux {kernel} gives them{may}.",
         j.classes.len()
     );
     let mut out = wrap("", 0, &head, width);

@@ -15,7 +15,7 @@ use crate::choose;
 use crate::fail::{Failure, Outcome};
 use crate::files::{note, print, print_json, required};
 use crate::tables::{columns, entry, print_fitted, prose};
-use crate::{jobs, list};
+use crate::{jobs, list, situations};
 
 pub(crate) fn show(args: &ShowArgs) -> Outcome {
     if let Some(file) = &args.from_datasheet {
@@ -49,6 +49,13 @@ pub(crate) fn show(args: &ShowArgs) -> Outcome {
                 return match args.json {
                     true => print_json(&list::program(program)),
                     false => print(&list::program_text(program)),
+                };
+            }
+            if let Some(situation) = situations::find(name) {
+                let text = situation.text;
+                return match args.json {
+                    true => print_json(&json!({"name": name, "experiment": text})),
+                    false => print(text),
                 };
             }
             let text = jobs::find(name)

@@ -370,7 +370,8 @@ params! {
 }
 
 impl ArrayParams {
-    /// A leg: a disk that chooses by positioning time and angle.
+    /// A leg: a disk that chooses by positioning time and angle. A command waits as long as in a disk of the catalogue at most:
+    /// without a limit the reads of one stream, each of which is next to the last, starve all others.
     #[must_use]
     pub fn leg(&self) -> HddParams {
         let set = [
@@ -384,6 +385,8 @@ impl ArrayParams {
             ("spt", self.leg_spt),
             ("bw", self.leg_bw),
             ("sptf", 1),
+            ("age_ns", 500_000_000),
+            ("age_passes", 96),
         ];
         let value = |k: &Key| {
             let own = set.iter().find(|(n, _)| *n == k.name).map(|(_, v)| *v);

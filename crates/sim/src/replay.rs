@@ -139,6 +139,10 @@ fn warn(trial: &Trial, trace: &TraceWork, player: &Player, record: &mut Record) 
 /// Whether a replay under the recorded scheduler is like the recording.
 fn gate(trial: &Trial, trace: &TraceWork, record: &Record) -> Option<Warning> {
     let of = |name: &str| record.metrics.iter().find(|m| m.name == name).map(|m| m.value);
+    // Other modes change the load itself.
+    if matches!(trace.mode, Mode::Scaled(_) | Mode::Closed(_)) {
+        return None;
+    }
     let demerit = of("demerit")?;
     let makespan = of("makespan_ratio").filter(|_| !trace.mode.is_open());
     let far = makespan.is_some_and(|m| (m - 1.0).abs() > MAKESPAN);

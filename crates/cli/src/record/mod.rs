@@ -107,6 +107,10 @@ fn to_file(args: &RecordArgs, asked: &Asked, path: &Path) -> Outcome {
     let packed = path.to_string_lossy().ends_with(".gz");
     files::no_disk(path)?;
     files::writable(path)?;
+    if path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0) {
+        let message = format!("{} is there, and a recording cannot be made again", path.display());
+        return Err(Failure::with_help(message, "name another file, or remove it first"));
+    }
     // No other user may write to it.
     made::keep_others_out();
     let mut why = Why::Time;

@@ -40,10 +40,15 @@ impl Counts {
     }
 }
 
-/// `2.1 times`; nothing where it is no number.
+/// `1 case`, `3 cases`.
+pub(super) fn cases(n: usize) -> String {
+    format!("{n} case{}", if n == 1 { "" } else { "s" })
+}
+
+/// `2.1 times`; where it is no number, one of the two meets a demand or has a figure, and the other does not.
 fn times(a: &Against) -> String {
     let t = a.times();
-    if t.is_finite() { format!("{t:.2} times") } else { "at all".into() }
+    if t.is_finite() { format!("{t:.2} times") } else { "a demand that one alone meets".into() }
 }
 
 /// `app-start 1.33 MiB/s (mq-deadline: 0.53 MiB/s)`. `own`: the first of the two has the better figure.
@@ -163,19 +168,19 @@ fn place(cell: &Cell, a: &Against) -> String {
 pub(super) fn policy(name: &str, kernel: &str, cells: &[Cell], columns: usize) -> String {
     let counts = Counts::of(cells);
     let head = format!(
-        "{name} beside the defaults of Linux {kernel}, simulated, in {} pairs of device and situation: {}.",
-        cells.len(),
+        "{name} beside the defaults of Linux {kernel}, simulated, in {} of a device, its scheduler and a situation: {}.",
+        cases(cells.len()),
         counts.words()
     );
     let mut out = wrap("", 0, &head, columns);
     if let Some(c) = worst_loss(cells) {
         let text = place(c, &c.standing.against_default);
-        out.push_str(&wrap("", 2, &format!("Worst against the default: {text} worse."), columns));
+        out.push_str(&wrap("", 2, &format!("Worst against the default: {text}."), columns));
     }
     if let Some(c) = worst_regret(cells) {
         let best = c.standing.best.as_deref().unwrap_or_default();
         let text = place(c, &c.standing.regret);
-        out.push_str(&wrap("", 2, &format!("Worst regret: {text} better under {best}."), columns));
+        out.push_str(&wrap("", 2, &format!("Worst regret: {text}, under {best}."), columns));
     }
     let mut groups: Vec<(Given<'_>, Vec<&Cell>)> = Vec::new();
     for c in cells {
@@ -193,26 +198,24 @@ pub(super) fn policy(name: &str, kernel: &str, cells: &[Cell], columns: usize) -
 }
 
 /// Policies beside each other.
-pub(super) fn beside(all: &[(String, Vec<Cell>)]) -> String {
-    let mut rows: Vec<Vec<String>> = vec![
-        ["policy", "better", "worse", "mixed", "level", "worst against default", "worst regret"]
-            .map(String::from)
-            .to_vec(),
-    ];
+pub(super) fn beside(all: &[(String, Vec<Cell>)], columns: usize) -> String {
+    let head = ["policy", "better", "worse", "mixed", "level", "unsure"];
+    let mut rows: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
     for (name, cells) in all {
         let n = Counts::of(cells);
-        let at = |c: Option<&Cell>, of: fn(&Standing) -> &Against| {
-            c.map_or("-".into(), |c| place(c, of(&c.standing)))
-        };
-        rows.push(vec![
-            name.clone(),
-            n.better.to_string(),
-            n.worse.to_string(),
-            n.mixed.to_string(),
-            (n.level + n.unknown).to_string(),
-            at(worst_loss(cells), |s| &s.against_default),
-            at(worst_regret(cells), |s| &s.regret),
-        ]);
+        let counts = [n.better, n.worse, n.mixed, n.level, n.unknown].map(|n| n.to_string());
+        rows.push([name.clone()].into_iter().chain(counts).collect());
     }
-    super::columns_of(&rows)
+    let mut out = super::columns_of(&rows);
+    for (name, cells) in &all[1..] {
+        let worst = worst_loss(cells).map(|c| place(c, &c.standing.against_default));
+        let regret = worst_regret(cells).map(|c| place(c, &c.standing.regret));
+        let both = [("against the default", worst), ("regret", regret)];
+        let both = both.into_iter().filter_map(|(what, at)| Some(format!("{what}: {}", at?)));
+        let both: Vec<String> = both.collect();
+        if !both.is_empty() {
+            out.push_str(&wrap("", 2, &format!("{name}, worst {}.", both.join("; ")), columns));
+        }
+    }
+    out
 }
