@@ -43,9 +43,13 @@ fn a_recording_has_what_was_done() {
          until ls /sys/kernel/tracing/instances | grep -q iosched-$r-; do sleep 0.05; done; sleep 1; \
          $fio --name=r --rw=randread --io_size=1200k; \
          $fio --name=w --rw=randwrite --io_size=800k --prioclass=1 --prio=2; sleep 1.2; \
-         kill -TERM $r; wait $r; done"
+         kill -TERM $r; wait $r; done; \
+         code=0; \"$1\" record $L --for 1s -o a.csv || code=$?; echo again $code"
     ));
-    says(&output, 0, &["500 I/Os in a.csv", "500 I/Os in a.csv.gz", "by a signal"]);
+    // Another recording does not take the place of the first.
+    let words =
+        ["500 I/Os in a.csv", "500 I/Os in a.csv.gz", "by a signal", "a.csv is there", "again 2"];
+    says(&output, 0, &words);
     for file in ["a.csv", "a.csv.gz", "a.blkparse"] {
         let info = place.info(file);
         let of = |op: usize, key: &str| info["operations"][op][key].as_u64().unwrap();
