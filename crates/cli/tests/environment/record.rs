@@ -44,7 +44,7 @@ fn a_recording_has_what_was_done() {
          $fio --name=r --rw=randread --io_size=1200k; \
          $fio --name=w --rw=randwrite --io_size=800k --prioclass=1 --prio=2; sleep 1.2; \
          kill -TERM $r; wait $r; done; \
-         code=0; \"$1\" record $L --for 1s -o a.csv || code=$?; echo again $code"
+         code=0; \"$1\" record $L --for 1s -o a.csv || code=$?; echo again $code >&2"
     ));
     // Another recording does not take the place of the first.
     let words =
