@@ -8,6 +8,8 @@
 //! (`randrepeat=1`) draws the same offsets whatever the seed. The same repetition has the same seeds under
 //! every scheduler: comparisons are paired.
 
+mod workload;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,9 +20,7 @@ use iosched_types::Diagnostic;
 use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files;
-use iosched_workloads::fio::{
-    DEFAULT_SEED, Lookup, NoLookup, check_cpus, check_disks, check_files, parse, parse_live,
-};
+use iosched_workloads::fio::{DEFAULT_SEED, Lookup, NoLookup};
 use iosched_workloads::replay::Recording;
 
 use crate::FsType;
@@ -33,7 +33,8 @@ use crate::record::TrialId;
 use crate::replay::ReplayRef;
 use crate::startup::Startup;
 use crate::trial::{Trial, check_setting, setting_in};
-use crate::work::{FioWork, Work};
+use crate::work::Work;
+use workload::workload;
 
 /// Most trials of one experiment.
 pub const MAX_TRIALS: usize = 100_000;
@@ -519,97 +520,4 @@ fn kernels(
     }
     kernels.iter_mut().for_each(|k| k.cpu.take(e.cpu_percent));
     kernels
-}
-
-fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Workload> {
-    let name = w.value.name.clone();
-    if let Some(work) = calls(w, e, sources) {
-        return Ok(Workload { name, work: work.map_err(|d| vec![d])? });
-    }
-    let (file, text) = match &w.value.job {
-        JobSource::Startup(s) if e.backend.is_simulated() => {
-            let d = w.place.error(format!(
-                "\"{}\" is the start of a program, which the simulator does not run",
-                s.title()
-            ));
-            return Err(vec![
-                d.with_help("use backend = \"emulated\" (needs root), or --backend emulated"),
-            ]);
-        }
-        JobSource::Startup(s) => {
-            return Ok(Workload { name, work: Work::Startup((**s).clone()) });
-        }
-        // Looked up above.
-        JobSource::Program(_) | JobSource::Trace(_) | JobSource::Replay(_) => {
-            (name.clone(), String::new())
-        }
-        JobSource::Text(text) => (w.value.name.clone(), text.clone()),
-        JobSource::File(name) if !name.contains(['/', '.']) => {
-            let text = (sources.job)(name).map_err(|help| {
-                vec![w.place.error(format!("unknown workload \"{name}\"")).with_help(help)]
-            })?;
-            (format!("{name}.fio"), text.to_string())
-        }
-        JobSource::File(file) => {
-            let text = (sources.read)(file).map_err(|x| {
-                vec![w.place.error(format!("cannot read job file \"{file}\": {x}"))]
-            })?;
-            (file.clone(), text)
-        }
-    };
-    let set: Vec<(String, String)> = e.set.iter().map(|s| s.value.clone()).collect();
-    let parse = if e.backend.is_live() { parse_live } else { parse };
-    let own =
-        |errors: Vec<Diagnostic>| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>();
-    let jobs = parse(&file, &text, sources.env, sources.read, &set).map_err(own)?;
-    check_disks(&jobs).map_err(own)?;
-    if e.backend.is_simulated() {
-        check_files(&jobs)?;
-        check_cpus(&jobs, e.cpus)?;
-    }
-    Ok(Workload { name, work: Work::Fio(FioWork::repeated(jobs)) })
-}
-
-/// A program, a log of system calls, or a block trace; `None` for all else.
-fn calls(
-    w: &Placed<WorkloadRef>,
-    e: &Experiment,
-    sources: &Sources<'_>,
-) -> Option<Result<Work, Diagnostic>> {
-    let log = |t: &TraceRef| t.resolve(&w.place, sources.read).map(Work::Calls);
-    let replay = |t: &ReplayRef| {
-        if e.backend.is_live() {
-            let d =
-                w.place.error(format!("{}: a block trace is replayed in the simulator", t.file));
-            let help = "leave the backend out; fio replays a trace on a disk: iosched trace convert -o LOG, read_iolog=LOG";
-            return Err(d.with_help(help));
-        }
-        t.resolve(&w.place, sources.trace).map(Work::Trace)
-    };
-    match &w.value.job {
-        JobSource::Program(p) => {
-            Some(p.resolve(e.program, &w.place, sources.read).map(Work::Program))
-        }
-        JobSource::Trace(t) if (sources.is_trace)(&t.file) => Some(replay(&ReplayRef::of(&t.file))),
-        JobSource::Trace(t) => Some(log(t)),
-        JobSource::Replay(t) => Some(replay(t)),
-        JobSource::File(file) if (sources.is_trace)(file) => Some(replay(&ReplayRef::of(file))),
-        JobSource::File(file) if TraceRef::is_log_of(file, sources.read) => {
-            let options = iosched_workloads::strace::Options::default();
-            Some(log(&TraceRef { file: file.clone(), options }))
-        }
-        _ => None,
-    }
-}
-
-/// An error in an override points at where the override was written.
-fn replace(d: Diagnostic, e: &Experiment) -> Diagnostic {
-    if d.file != "--set" {
-        return d;
-    }
-    let key = d.text.split('=').next().unwrap_or_default();
-    match e.set.iter().find(|s| s.value.0 == key) {
-        Some(s) => s.place.error(d.message).with_help(d.help),
-        None => d,
-    }
 }
