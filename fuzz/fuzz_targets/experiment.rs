@@ -40,6 +40,7 @@ fuzz_target!(|data: &[u8]| {
         offered: &|| vec!["none".into(), "adios".into()],
         registry: Registry::builtin(),
         env: &Machine,
+        ..Sources::default()
     };
     match plan(&experiment, &sources) {
         Ok(_) => {}
