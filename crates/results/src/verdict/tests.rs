@@ -449,3 +449,29 @@ fn short_waits_do_not_hide_how_much_was_moved() {
     let v = of(&all(15_000, 10));
     assert_eq!(v.verdict, Advice::Keep, "a third more in waits that nobody notices");
 }
+
+/// The same records with each scheduler as the chosen one and as the default: better one way is worse the other way.
+#[test]
+fn a_chosen_scheduler_stands_to_the_default_and_to_the_best() {
+    use crate::standing::{Way, standing};
+    let all =
+        desktop(&[("none", 2, 40, 90), ("mq-deadline@D", 2, 40, 88), ("bfq@6.12", 8, 30, 50)], 6);
+    let up = standing(&all, "bfq", "mq-deadline").unwrap();
+    assert_eq!((up.against_default.way, up.best), (Way::Better, None));
+    assert_eq!(up.against_default.times(), f64::INFINITY, "only one keeps the film's rate");
+    assert_eq!(up.against_default.prices[0].job, "copy");
+    let down = standing(&all, "mq-deadline", "bfq").unwrap();
+    assert_eq!((down.against_default.way, down.best.as_deref()), (Way::Worse, Some("bfq")));
+    assert_eq!(down.against_default.gains[0].job, "film");
+    let same = standing(&all, "mq-deadline", "mq-deadline").unwrap();
+    assert_eq!((same.against_default.way, same.best.as_deref()), (Way::Level, Some("bfq")));
+    assert!(standing(&all, "kyber", "mq-deadline").is_none(), "it was not run");
+    // Only the start differs: 80 ms beside 40 ms pass the same waits that are noticed.
+    let slower = desktop(&[("mq-deadline", 8, 40, 50), ("bfq", 8, 80, 50)], 6);
+    let s = standing(&slower, "bfq", "mq-deadline").unwrap();
+    assert_eq!(s.against_default.way, Way::Worse);
+    assert!((s.against_default.times() - 2.0).abs() < 0.05, "{}", s.against_default.times());
+    let level = desktop(&[("mq-deadline", 8, 5, 88), ("bfq", 8, 1, 88)], 6);
+    let s = standing(&level, "bfq", "mq-deadline").unwrap();
+    assert_eq!((s.against_default.way, s.against_default.times()), (Way::Level, 1.0));
+}
