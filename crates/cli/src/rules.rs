@@ -16,6 +16,7 @@ use iosched_policy::{
 use iosched_results::answer::wrap;
 use iosched_results::render::printable;
 use iosched_schedulers::{KernelVersion, registry};
+use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
 use serde_json::{Value, json};
 
@@ -86,17 +87,7 @@ fn measured(
     all: &[(String, Judgement)],
     problems: &[String],
 ) -> Outcome {
-    let percent = args.threshold.trim().trim_end_matches('%').parse::<f64>();
-    let threshold = percent.ok().filter(|p| (0.0..=10_000.0).contains(p)).ok_or_else(|| {
-        let place = Place::option("--threshold", &args.threshold, &args.threshold);
-        place
-            .error(format!("\"{}\" is no percentage", args.threshold))
-            .with_help("0 to 10000, such as 10 or 10%")
-    })? / 100.0;
-    let budget = parse_time(&args.budget).ok_or_else(|| {
-        let place = Place::option("--budget", &args.budget, &args.budget);
-        place.error(format!("\"{}\" is no time", args.budget)).with_help(TIME_HELP)
-    })?;
+    let (threshold, budget) = (threshold(args)?, budget(args)?);
     let profile = KernelProfile::find(&kernel.to_string()).map_err(Failure::input)?;
     let suite = Suite {
         situations: suite::named(&args.situations)?,
@@ -128,32 +119,7 @@ fn measured(
         value["worse"] = json!(fails);
         print_json(&value)?;
     } else {
-        let width = prose(columns());
-        let mut text = told::policy(name, &profile.version, cells, width);
-        if told.len() > 1 {
-            text.push('\n');
-            text.push_str(&told::beside(&told, width));
-        }
-        text.push('\n');
-        if fails == 0 && told::worst_loss(cells).is_some() {
-            let within = format!("None is worse by over {} %, beyond chance.", threshold * 100.0);
-            text.push_str(&wrap("", 2, &within, width));
-        }
-        let without: Vec<&str> = all[0]
-            .1
-            .classes
-            .iter()
-            .filter(|c| c.device.is_none() && c.boot.iter().any(|o| o.by.is_some()))
-            .map(|c| c.class.as_str())
-            .collect();
-        if !without.is_empty() {
-            let left = format!("Left out, without a model: {}.", without.join(", "));
-            text.push_str(&wrap("", 2, &left, width));
-        }
-        let limits = "Only the scheduler of a policy is simulated, not what else it sets (queue/read_ahead_kb …), with a model of one \
-                      drive for each class.";
-        text.push_str(&wrap("", 2, limits, width));
-        print_fitted(&text)?;
+        print_fitted(&in_words(&all[0].1, &told, &profile.version, (fails, threshold)))?;
     }
     match fails {
         0 => Ok(()),
@@ -166,6 +132,61 @@ fn measured(
             Err(Failure::new(code::REGRESSION, message))
         }
     }
+}
+
+/// By how much a class must be worse for the exit code, as a share.
+fn threshold(args: &RulesArgs) -> Outcome<f64> {
+    let percent = args.threshold.trim().trim_end_matches('%').parse::<f64>();
+    let percent = percent.ok().filter(|p| (0.0..=10_000.0).contains(p)).ok_or_else(|| {
+        let place = Place::option("--threshold", &args.threshold, &args.threshold);
+        place
+            .error(format!("\"{}\" is no percentage", args.threshold))
+            .with_help("0 to 10000, such as 10 or 10%")
+    })?;
+    Ok(percent / 100.0)
+}
+
+fn budget(args: &RulesArgs) -> Outcome<Nanos> {
+    let time = parse_time(&args.budget).ok_or_else(|| {
+        let place = Place::option("--budget", &args.budget, &args.budget);
+        place.error(format!("\"{}\" is no time", args.budget)).with_help(TIME_HELP)
+    })?;
+    Ok(time)
+}
+
+/// The first policy in all situations, the others beside it, and what was left out.
+fn in_words(
+    judgement: &Judgement,
+    told: &[(String, Vec<Cell>)],
+    kernel: &str,
+    (fails, threshold): (usize, f64),
+) -> String {
+    let Some((name, cells)) = told.first() else { return String::new() };
+    let width = prose(columns());
+    let mut text = told::policy(name, kernel, cells, width);
+    if told.len() > 1 {
+        text.push('\n');
+        text.push_str(&told::beside(told, width));
+    }
+    text.push('\n');
+    if fails == 0 && told::worst_loss(cells).is_some() {
+        let within = format!("None is worse by over {} %, beyond chance.", threshold * 100.0);
+        text.push_str(&wrap("", 2, &within, width));
+    }
+    let without: Vec<&str> = judgement
+        .classes
+        .iter()
+        .filter(|c| c.device.is_none() && c.boot.iter().any(|o| o.by.is_some()))
+        .map(|c| c.class.as_str())
+        .collect();
+    if !without.is_empty() {
+        let left = format!("Left out, without a model: {}.", without.join(", "));
+        text.push_str(&wrap("", 2, &left, width));
+    }
+    let limits = "Only the scheduler of a policy is simulated, not what else it sets (queue/read_ahead_kb …), with a model of one \
+                  drive for each class.";
+    text.push_str(&wrap("", 2, limits, width));
+    text
 }
 
 /// A policy on all classes, and what of it is ignored, which is said, too.
