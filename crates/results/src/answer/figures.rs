@@ -1,6 +1,7 @@
 //! What counts for a goal: the figures of each workload, by scheduler and round.
 
 mod own;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -14,6 +15,7 @@ use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TOTAL, TWINS, derived, resolution, without_unit};
 use crate::stats::{Better, Observation, Sample, mean_and_sd};
 use own::by_own;
+use waits::{latencies, spoken_for};
 
 /// The values of one scheduler.
 #[derive(Clone, Debug, Default)]
@@ -349,14 +351,6 @@ fn has(row: &Row<'_>, measure: &str) -> bool {
     row.iter().flatten().any(|c| c.measures.contains_key(measure))
 }
 
-/// Every run of everybody has enough I/Os for a percentile.
-fn resolved(row: &Row<'_>, measure: &str) -> bool {
-    row.iter().flatten().all(|c| {
-        let own = c.measures.get(measure);
-        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == c.rounds.len())
-    })
-}
-
 fn throughput(workload: &str, row: &Row<'_>) -> Option<Placed> {
     // A round without any I/O has no rate, yet it moved nothing.
     let trims = |c: &Cell| {
@@ -390,36 +384,6 @@ fn throughput(workload: &str, row: &Row<'_>) -> Option<Placed> {
 /// Nobody delivered anything: that tells nobody from anybody.
 fn all_zero(values: &[Option<Values>]) -> bool {
     values.iter().flatten().all(Values::nothing)
-}
-
-/// A process waits for reads and for fsync. Writes count where there is nothing else.
-fn latencies(workload: &str, row: &Row<'_>) -> Vec<Placed> {
-    let latency = |side: &str| {
-        let of = |which: &str| {
-            let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
-            // Of few syncs tables show the mean, so it is what counts.
-            let few = |n: &String| side == "sync" && n.ends_with(".p99") && !resolved(row, n);
-            names.into_iter().find(|n| has(row, n) && !few(n))
-        };
-        of("lat").or_else(|| of("clat"))
-    };
-    let mut sides: Vec<String> = ["read", "sync"].into_iter().filter_map(latency).collect();
-    if sides.is_empty() {
-        sides.extend(latency("write"));
-    }
-    let of = |name: String| {
-        // What too few I/Os waited in the mean is the least that a starved process can be charged with.
-        let mean = name.replace("p99", "mean");
-        let mut values =
-            complete_from(row, Better::Lower, |c| rounds(c, &name), |c| rounds(c, &mean));
-        for (c, v) in row.iter().zip(&mut values) {
-            let own = c.as_ref().and_then(|c| c.measures.get(&name));
-            let starved = own.is_some_and(|m| m.starved > 0);
-            v.iter_mut().for_each(|v| v.starved |= starved);
-        }
-        (1, "latency".into(), Better::Lower, make(workload, &name, values))
-    };
-    sides.into_iter().map(of).collect()
 }
 
 /// Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
@@ -483,25 +447,6 @@ fn own_figure(workload: &str, row: &Row<'_>, name: &str) -> Option<(Better, Figu
     let zeros = zeros || first.better == Better::Higher && all_zero(&values);
     let unit = first.unit.clone();
     Some((first.better, Figure { unit, zeros, ..make(workload, name, values) }))
-}
-
-/// What programs say of the latencies of a kind of operation, what tells most first: the ends of the names. Where too few
-/// operations have a high percentile, the mean counts, as it does of I/Os: the median of a few tells less.
-const OF_OPERATIONS: [&str; 5] = [" p99", " p95", " mean", " p50", " max"];
-
-/// Whether another figure speaks for a latency of a program. Of one kind of operation there is one distribution, and its
-/// mean and percentiles are no independent votes. Where each client waits for its operation the mean is even the rate
-/// read the other way round (Little's law). So one of them counts: the 99th percentile, as of I/Os; the next where some
-/// runs lack it.
-fn spoken_for(name: &str, all: &BTreeSet<&String>, row: &Row<'_>) -> bool {
-    let Some(stem) = name.strip_suffix(" latency") else { return false };
-    let Some(operation) = OF_OPERATIONS.iter().find_map(|end| stem.strip_suffix(end)) else {
-        return false;
-    };
-    let others = OF_OPERATIONS.map(|end| format!("{operation}{end} latency"));
-    let mut there = others.iter().filter(|n| all.contains(n));
-    let complete = there.clone().find(|n| resolved(row, n));
-    complete.or_else(|| there.next()).is_some_and(|n| n != name)
 }
 
 /// The goal of a tool's own metric. A metric that is neither a rate nor a time is a goal by its own name: less CPU is

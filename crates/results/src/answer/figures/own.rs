@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{OF_OPERATIONS, Placed, Row, THROUGHPUT, rounds};
+use super::waits::OF_OPERATIONS;
+use super::{Placed, Row, THROUGHPUT, rounds};
 use crate::measure::derived;
 use crate::stats::mean_and_sd;
 
