@@ -169,6 +169,17 @@ impl Record {
         self.elapsed.saturating_sub(before)
     }
 
+    /// The measured part's share of a count that the disk's side made over the whole run, its warm-up included.
+    #[must_use]
+    pub fn measured_share(&self, count: u64) -> u64 {
+        let (part, whole) = (self.measured(), self.elapsed);
+        if part == whole {
+            count
+        } else {
+            (u128::from(count) * u128::from(part) / u128::from(whole)) as u64
+        }
+    }
+
     /// Core time of all processes and of the kernel's threads.
     #[must_use]
     pub fn cpu(&self) -> CpuTime {

@@ -98,3 +98,13 @@ fn measured_core_time_is_known_when_it_is_zero() {
     r.note_core_time(used, 4);
     assert_eq!(r.core_time.and_then(|c| c.per_io), Some(20_000.0));
 }
+
+/// The disk counts from the beginning of the run on; figures beside it are those of the measured part.
+#[test]
+fn counts_of_the_disk_are_those_of_the_measured_part() {
+    let mut r = Record { elapsed: 102_000_000_000, ..Record::default() };
+    assert_eq!(r.measured_share(8_670), 8_670);
+    r.provenance.insert(crate::warm_up::UNMEASURED.into(), "100000000000".into());
+    assert_eq!(r.measured_share(8_670), 170);
+    assert_eq!(Record::default().measured_share(7), 7);
+}

@@ -527,10 +527,10 @@ fn process(j: &JobRecord, jobs: &[JobRecord]) -> String {
 impl DeviceSums {
     fn add(&mut self, r: &Record) {
         let d = &r.device;
-        self.commands += d.commands.iter().sum::<u64>();
-        self.merges += d.merges.iter().sum::<u64>();
-        self.seeks += d.seeks;
-        self.travel = self.travel.saturating_add(d.travel);
+        self.commands += r.measured_share(d.commands.iter().sum());
+        self.merges += r.measured_share(d.merges.iter().sum());
+        self.seeks += r.measured_share(d.seeks);
+        self.travel = self.travel.saturating_add(r.measured_share(d.travel));
         self.busy = self.busy.saturating_add(d.busy);
         self.idled = self.idled.saturating_add(r.scheduler.idled);
         self.max_in_flight = self.max_in_flight.max(d.max_in_flight);

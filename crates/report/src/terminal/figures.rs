@@ -62,8 +62,7 @@ pub(super) fn sides(j: &JobRecord) -> [&DirStats; 3] {
 fn disk(r: &Record, rate: f64) -> Option<f64> {
     let moved: u64 = r.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
     // The disk's bytes are those of the whole run, the processes' those of the measured part.
-    let whole = u128::from(r.device.bytes[0] + r.device.bytes[1]);
-    let disk = (whole * u128::from(r.measured()) / u128::from(r.elapsed.max(1))) as u64;
+    let disk = r.measured_share(r.device.bytes[0] + r.device.bytes[1]);
     // A simulated machine with a page cache has its memory noted, also where nothing has reached the disk.
     let known = disk > 0 || r.provenance.contains_key("memory");
     let cached = known && (moved > disk + disk / 100 || memory_was_faster(r, rate, disk));
@@ -113,8 +112,9 @@ impl Figures {
         let told = |known: bool, v: f64| if known { v } else { f64::NAN };
         f.busy = told(r.counts_commands(), share(r.device.busy).min(1.0));
         f.idled = told(r.sees_idling(), share(r.scheduler.idled).min(1.0));
-        f.merges = told(r.counts_commands(), r.device.merges.iter().sum::<u64>() as f64);
-        f.seeks = told(r.sees_commands(), r.device.seeks as f64);
+        let count = |all: u64| r.measured_share(all) as f64;
+        f.merges = told(r.counts_commands(), count(r.device.merges.iter().sum()));
+        f.seeks = told(r.sees_commands(), count(r.device.seeks));
         let core = r.core_time.as_ref();
         let per_io = core.and_then(|c| c.per_io);
         f.core_time = (core.map_or(f64::NAN, |c| c.utilisation), per_io.unwrap_or(f64::NAN));
