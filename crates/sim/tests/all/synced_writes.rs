@@ -123,6 +123,20 @@ fn what_is_durable_costs_the_same_in_every_way() {
     }
 }
 
+/// fio 3.33 opens a device that it trims without `O_SYNC`: on Linux 6.12 no write of it flushes.
+#[test]
+fn a_job_that_trims_makes_nothing_durable() {
+    let flushes = |rw: &str| {
+        let job = format!(
+            "[t]\nfilename=/dev/d\ndirect=1\nsync=1\nbs=64k\nsize=1m\nioengine=psync\nrw={rw}\n"
+        );
+        let device = catalogue::find("ssd-sata").unwrap();
+        simulate(&trial(device, "6.12", "none", &job)).unwrap().device.counters["flushes"]
+    };
+    assert!(flushes("write") >= 16);
+    assert_eq!(flushes("trimwrite"), 0);
+}
+
 /// fio 3.33 on a disk of Linux 6.12 that takes no discards: error 95, one trim counted, no bytes.
 #[test]
 fn a_disk_without_discards_refuses_trims() {

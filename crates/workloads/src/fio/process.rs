@@ -266,7 +266,7 @@ impl Job {
             reap_min: job.batch_complete_min,
             // With POSIX AIO a look takes all that are done.
             reap_max: if posix { 0 } else { job.batch_complete_max },
-            stable: job.sync > 0,
+            stable: job.opens_synced() > 0,
             spec: Box::new(job.clone()),
         }
     }

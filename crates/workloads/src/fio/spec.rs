@@ -234,6 +234,12 @@ pub struct Wait {
 }
 
 impl JobSpec {
+    /// [`JobSpec::sync`] as the job opens its files: fio opens those that it trims without.
+    #[must_use]
+    pub fn opens_synced(&self) -> u8 {
+        if self.pattern.trim { 0 } else { self.sync }
+    }
+
     /// How many I/Os the job may have under way. io_uring's rings have powers of two, and fio fills them.
     #[must_use]
     pub fn units(&self) -> u32 {

@@ -103,8 +103,8 @@ impl<'a> OpenFiles<'a> {
         }
         for (set, flag) in [
             (job.direct, OpenFlags::DIRECT),
-            (job.sync == 1, OpenFlags::SYNC),
-            (job.sync == 2, OpenFlags::DSYNC),
+            (job.opens_synced() == 1, OpenFlags::SYNC),
+            (job.opens_synced() == 2, OpenFlags::DSYNC),
         ] {
             if set {
                 flags = flags | flag;
