@@ -109,6 +109,7 @@ fn options(args: &RunArgs) -> Vec<String> {
         ("--budget", args.budget.clone()),
         ("--warm-up", args.warm_up.clone()),
         ("--replay", args.replay.clone()),
+        ("--beside", args.beside.clone()),
         ("--disk", args.disk.clone()),
         ("--recorded-scheduler", args.recorded_scheduler.clone()),
         ("--until-ci", args.until_ci.clone()),

@@ -110,17 +110,17 @@ pub(crate) fn is_command(file: &str) -> bool {
 fn workload(file: &str) -> Placed<WorkloadRef> {
     if is_command(file) {
         let job = JobSource::Text(file.into());
-        return Placed::new(WorkloadRef { name: "fio".into(), job }, Place::file("fio"));
+        return Placed::new(WorkloadRef::new("fio", job), Place::file("fio"));
     }
     if let Some(program) =
         ProgramRef::of_line(file).filter(|_| !std::path::Path::new(file).exists())
     {
         let job = JobSource::Program(program);
-        return Placed::new(WorkloadRef { name: file.into(), job }, Place::file(file));
+        return Placed::new(WorkloadRef::new(file, job), Place::file(file));
     }
     if replay::is_trace(file) {
         let (name, job) = (stem(file).to_string(), JobSource::Replay(ReplayRef::of(file)));
-        return Placed::new(WorkloadRef { name, job }, Place::file(file));
+        return Placed::new(WorkloadRef::new(name, job), Place::file(file));
     }
     let named = !file.contains(['/', '.']) && !std::path::Path::new(file).exists();
     // The slash keeps a file without a suffix from being taken for a name.
@@ -133,7 +133,7 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
         true => JobSource::Trace(TraceRef { file: path, options: Default::default() }),
         false => JobSource::File(path),
     };
-    Placed::new(WorkloadRef { name, job }, Place::file(file))
+    Placed::new(WorkloadRef::new(name, job), Place::file(file))
 }
 
 /// Every scheduler that the kernel has, those out of tree left out.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use iosched_experiment::{
-    Experiment, JobSource, Place, Placed, ReplayRef, SchedulerRef, TraceRef, Trial,
+    Experiment, JobSource, Place, Placed, ReplayRef, SchedulerRef, TraceRef, Trial, WorkloadRef,
 };
 use iosched_schedulers::registry::SCHEDULERS;
 use iosched_trace::formats::{self, Head};
@@ -62,7 +62,11 @@ fn key(trace: &ReplayRef) -> ReplayRef {
 
 /// Reads the traces of an experiment.
 pub(crate) fn read(e: &Experiment) -> Outcome {
-    for trace in e.workloads.iter().filter_map(|w| as_trace(&w.value.job)) {
+    let own = |w: &WorkloadRef| [as_trace(&w.job), w.beside.clone()];
+    for trace in e.workloads.iter().flat_map(|w| own(&w.value)).flatten() {
+        if !is_trace(&trace.file) {
+            continue;
+        }
         if find(&trace).is_err() && !e.backend.is_live() {
             let recording = Arc::new(load(&trace)?);
             READ.with_borrow_mut(|all| all.push((key(&trace), recording)));
@@ -97,8 +101,11 @@ fn load(trace: &ReplayRef) -> Outcome<Recording> {
     Ok(learner.finish(&source.trace.tables))
 }
 
-/// `--replay`, `--disk`, `--recorded-scheduler`.
+/// `--beside`, `--replay`, `--disk`, `--recorded-scheduler`.
 pub(crate) fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    for (w, file) in e.workloads.iter_mut().zip(args.beside.iter().cycle()) {
+        w.value.beside = Some(ReplayRef::of(file));
+    }
     let mode = match &args.replay {
         None => None,
         Some(text) => Some(Mode::parse(text).map_err(|x| {
@@ -114,6 +121,11 @@ pub(crate) fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     let mut any = false;
     for w in &mut e.workloads {
+        if let Some(trace) = &mut w.value.beside {
+            trace.mode = mode.or(trace.mode);
+            trace.disk = args.disk.clone().or(trace.disk.take());
+            any = true;
+        }
         let Some(mut trace) = as_trace(&w.value.job) else { continue };
         trace.mode = mode.or(trace.mode);
         trace.disk = args.disk.clone().or(trace.disk);
@@ -187,7 +199,7 @@ pub(crate) fn recorded_first(e: &mut Experiment) -> Outcome {
 /// How each trace is replayed, and what that means.
 pub(crate) fn modes(trials: &[Trial]) -> Vec<String> {
     let of = |t: &Trial| {
-        let trace = t.work.trace()?;
+        let trace = t.work.trace().or(t.beside.as_ref())?;
         let why = match (trace.usual, trace.mode) {
             (false, _) => "",
             (true, Mode::Dependent) => " (tasks and completions are known)",
@@ -202,6 +214,7 @@ pub(crate) fn modes(trials: &[Trial]) -> Vec<String> {
             String::new()
         };
         let (name, mode) = (&t.id.workload, trace.mode);
+        let name = if t.beside.is_some() { format!("{name}, beside it") } else { name.clone() };
         Some(format!("{name}: {ios} I/Os{tasks}, replay {mode}{why}: {}", mode.meaning()))
     };
     let all: BTreeSet<String> = trials.iter().filter_map(of).collect();

@@ -55,6 +55,16 @@ pub struct WorkloadRef {
     pub name: String,
     /// Where the job comes from.
     pub job: JobSource,
+    /// A block trace that is replayed beside it.
+    pub beside: Option<ReplayRef>,
+}
+
+impl WorkloadRef {
+    /// A job with nothing beside it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, job: JobSource) -> WorkloadRef {
+        WorkloadRef { name: name.into(), job, beside: None }
+    }
 }
 
 /// Where a fio job comes from.

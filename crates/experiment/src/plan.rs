@@ -30,7 +30,7 @@ use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
 use crate::load::{Load, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::TrialId;
-use crate::replay::ReplayRef;
+use crate::replay::{ReplayRef, TraceWork};
 use crate::startup::Startup;
 use crate::trial::{Trial, check_setting, setting_in};
 use crate::work::Work;
@@ -109,6 +109,7 @@ struct Parts<'e> {
 struct Workload {
     name: String,
     work: Work,
+    beside: Option<TraceWork>,
 }
 
 fn look_up<'e>(
@@ -376,6 +377,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         host: e.host.clone(),
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
+        beside: w.beside.clone(),
         collect: e.collect,
         ..Trial::new(device.clone(), c.scheduler.clone(), c.kernel.clone(), w.work.clone())
     }

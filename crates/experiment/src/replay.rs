@@ -10,6 +10,8 @@ use crate::place::Place;
 
 /// Provenance: how a trace was replayed.
 pub const REPLAY: &str = "replay";
+/// Provenance: how a trace beside other work was replayed.
+pub const REPLAY_BESIDE: &str = "replay_beside";
 /// Before the name of a figure of a replay that waits for nothing, beside one that waits.
 pub const BESIDE: &str = "as-recorded ";
 /// Code of the warning that the model does not reproduce the recording.

@@ -11,6 +11,7 @@ use iosched_workloads::fio::JobSet;
 
 use crate::host::HostSpec;
 use crate::record::{TrialId, Warning};
+use crate::replay::TraceWork;
 use crate::work::{Site, Work};
 
 /// A trial.
@@ -30,6 +31,8 @@ pub struct Trial {
     pub remarks: Vec<Warning>,
     /// What it measures.
     pub work: Work,
+    /// A block trace that is replayed beside it.
+    pub beside: Option<TraceWork>,
     /// The running kernel's name of a scheduler that iosched does not have (live backends only; `scheduler` is a
     /// stand-in then).
     pub foreign: Option<String>,
@@ -78,6 +81,7 @@ impl Trial {
             settings: Vec::new(),
             remarks: Vec::new(),
             work: work.into(),
+            beside: None,
             host: HostSpec::default(),
             foreign: None,
             cpus: 1,

@@ -16,6 +16,8 @@ pub(crate) enum HostEvent {
     Started,
     /// Something on this core ends.
     Core(u16),
+    /// A chain of a recording goes on.
+    Chain(u32),
 }
 
 /// What of a sleep's number fits into an event.
@@ -26,6 +28,7 @@ const SAMPLE: u64 = OTHER;
 const LOOK: u64 = OTHER | 1;
 const STARTED: u64 = OTHER | 2;
 const CORE: u64 = OTHER | 1 << 32;
+const CHAIN: u64 = OTHER | 1 << 33;
 
 impl HostEvent {
     /// The end of a task's `sleep`-th sleep.
@@ -46,6 +49,7 @@ impl HostEvent {
             LOOK => HostEvent::Look,
             STARTED => HostEvent::Started,
             n if n & OTHER == 0 => HostEvent::Wake(n as u32, (n >> 32) as u32),
+            n if n & CHAIN == CHAIN => HostEvent::Chain(n as u32),
             n => HostEvent::Core((n & !CORE) as u16),
         }
     }
@@ -60,6 +64,7 @@ impl From<HostEvent> for Event {
             HostEvent::Look => LOOK,
             HostEvent::Started => STARTED,
             HostEvent::Core(core) => CORE | u64::from(core),
+            HostEvent::Chain(chain) => CHAIN | u64::from(chain),
         })
     }
 }
@@ -72,8 +77,9 @@ mod tests {
     fn a_number_says_what_it_was() {
         let ends = [0, 1, 9999, u32::MAX].map(|t| [0, 1, u32::MAX].map(|n| HostEvent::wake(t, n)));
         let cores = [0, 1, u16::MAX].map(HostEvent::Core);
+        let chains = [0, 1, u32::MAX].map(HostEvent::Chain);
         let others = [HostEvent::Sample, HostEvent::Look, HostEvent::Started];
-        for event in ends.into_iter().flatten().chain(cores).chain(others) {
+        for event in ends.into_iter().flatten().chain(cores).chain(chains).chain(others) {
             let Event::Host(n) = event.into() else { panic!("{event:?} is the host's") };
             assert_eq!(HostEvent::of(n), event);
         }

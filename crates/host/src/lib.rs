@@ -26,7 +26,7 @@ mod wake;
 pub use error::HostError;
 pub use looks::{FIRST_LOOKS, Looks};
 pub use machine::Machine;
-pub use player::{Moved, Played, Player, Side};
+pub use player::{Beside, Moved, Played, Player, Score, Side, task_info};
 pub use samples::Sampler;
 pub use starts::first_start;
 pub use tasks::Task;

@@ -18,6 +18,7 @@ use crate::error::HostError;
 use crate::events::HostEvent;
 use crate::ios::Ios;
 use crate::looks::Looks;
+use crate::player::Beside;
 use crate::samples::{MOST_DISPATCHES, Sampler, Thin};
 use crate::starts::Starts;
 use crate::tasks::{self, State, Task};
@@ -73,6 +74,8 @@ pub struct Machine {
     /// ... and this long after the device was done.
     late: Nanos,
     pub(crate) starts: Starts,
+    /// A recording that is played beside the tasks.
+    pub beside: Beside,
 }
 
 impl std::fmt::Debug for Machine {
@@ -135,6 +138,7 @@ impl Machine {
             late: 0,
             threads,
             starts: Starts::default(),
+            beside: Beside::default(),
         }
     }
 
@@ -193,12 +197,13 @@ impl Machine {
         &mut self,
         progress: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
     ) -> Result<(), HostError> {
+        self.beside.begin(self.tl.now);
         self.start_first_jobs();
         let mut at_once = 0u64;
         let mut turns = 0u64;
         loop {
             self.run_ready();
-            if self.alive == 0 {
+            if self.alive == 0 && self.beside.alive() == 0 {
                 return Ok(());
             }
             self.schedule_cores();
@@ -253,7 +258,7 @@ impl Machine {
     fn stuck(&self) -> HostError {
         HostError::Stuck {
             at_ms: self.tl.now as f64 / 1e6,
-            waiting: self.alive,
+            waiting: self.alive + self.beside.alive(),
             pending: self.queue.pending().max(self.ios.len()),
         }
     }
@@ -276,6 +281,7 @@ impl Machine {
             HostEvent::Started => self.jobs_started(),
             HostEvent::Sample => self.sample(),
             HostEvent::Core(core) => self.core_event(core),
+            HostEvent::Chain(chain) => self.beside.wake(chain),
         }
     }
 
@@ -304,10 +310,19 @@ impl Machine {
     }
 
     pub(crate) fn run_ready(&mut self) {
-        while let Some(t) = self.next_ready() {
-            match self.threads.thread_of(t) {
-                None => self.run_task(t),
-                Some(h) => self.run_thread(h),
+        loop {
+            while let Some(t) = self.next_ready() {
+                match self.threads.thread_of(t) {
+                    None => self.run_task(t),
+                    Some(h) => self.run_thread(h),
+                }
+            }
+            if !self.beside.run_one(&mut self.queue, &mut self.tl) {
+                return;
+            }
+            let out = self.queue.out();
+            if !out.done.is_empty() || !out.woken.is_empty() {
+                self.collect();
             }
         }
     }

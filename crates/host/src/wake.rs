@@ -24,6 +24,9 @@ impl Machine {
                 self.wake_sleepers_behind(i as u32);
             }
             let d = self.queue.out().done[i];
+            if self.beside.bio_done(d.bio, self.tl.now) {
+                continue;
+            }
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
             if self.tasks[t as usize].trims {
                 self.trim_done(d.bio);
@@ -115,7 +118,9 @@ impl Machine {
     #[inline]
     fn wake_sleeper(&mut self, t: TaskId) {
         let Some(task) = self.tasks.get(t as usize) else {
-            self.wake_thread(t);
+            if !self.beside.has_room(t) {
+                self.wake_thread(t);
+            }
             return;
         };
         task.job.fetch();

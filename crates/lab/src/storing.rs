@@ -71,7 +71,8 @@ fn input_of(e: &Experiment, tools: &str, trial: &Trial) -> String {
         trial.cgroups,
         trial.id,
     );
-    format!("{:016x}", iosched_engine::fnv1a(everything.as_bytes()))
+    let beside = trial.beside.as_ref().map_or(String::new(), |b| format!(" beside {b:?}"));
+    format!("{:016x}", iosched_engine::fnv1a((everything + &beside).as_bytes()))
 }
 
 impl Storing {

@@ -18,7 +18,7 @@ use crate::error::SimError;
 use crate::record::Ran;
 use crate::run::{Progress, cgroups, expected_end};
 use crate::stack::stack;
-use crate::{durable, mount, programs, record};
+use crate::{durable, mount, programs, record, replay};
 
 fn layouts(trial: &Trial, capacity: Bytes) -> Result<Vec<Files>, SimError> {
     let existing: BTreeMap<String, Bytes> = trial.host.files.iter().cloned().collect();
@@ -74,6 +74,7 @@ pub(crate) fn simulate(
     }
     host.rest(trial.host.watched_after, &mut |_| ControlFlow::Continue(()))?;
     record.provenance.extend(programs::provenance(trial, &host));
+    replay::add(trial, &host.beside, &mut record);
     // Who watches the disk after the run sees what it does by itself.
     if record.status == Status::Complete && trial.host.watched_after == 0 {
         let end = expected_end(trial);
@@ -138,7 +139,9 @@ fn run(
     if !trial.host.files.is_empty() || trial.host.remounted {
         host.mount_cold();
     }
-    let failed = match host.run(fio.measured(), go_on) {
+    host.beside = replay::beside(trial, &mut host.queue);
+    let ran = host.run(fio.measured(), &mut *go_on);
+    let failed = match ran.and_then(|()| host.until_beside_ends(go_on)) {
         Ok(()) => None,
         Err(e @ HostError::Program { .. }) => Some(in_words(trial, e, false)),
         Err(e) => return Err(e.into()),

@@ -20,7 +20,7 @@ use iosched_workloads::strace::Replay;
 use crate::error::SimError;
 use crate::run::Progress;
 use crate::stack::stack;
-use crate::{ignored, mount, one_tag, record};
+use crate::{ignored, mount, one_tag, record, replay};
 use iosched_vfs::fs::FileSystem as _;
 
 /// A machine with everything done that comes before the measured part, and that part.
@@ -117,7 +117,9 @@ pub(crate) fn simulate(
     if trial.host.remounted {
         host.mount_cold();
     }
+    host.beside = replay::beside(trial, &mut host.queue);
     host.run(started.run, go_on)?;
+    host.until_beside_ends(go_on)?;
     let dispatches = host.take_dispatches();
     let point = |i: iosched_block::Issue| DispatchPoint {
         t: i.t,
@@ -141,6 +143,7 @@ pub(crate) fn simulate(
     record.warnings.extend(ignored::settings(trial));
     record.warnings.extend(one_tag::warning(&trial.id, &record.scheduler));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
+    replay::add(trial, &host.beside, &mut record);
     host.rest(trial.host.watched_after, go_on)?;
     record.provenance.extend(provenance(trial, &host));
     if !trial.collect.series {

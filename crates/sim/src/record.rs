@@ -1,6 +1,6 @@
 //! What a finished simulation says.
 
-use crate::{drift, ignored, one_tag, quick_syncs, taped};
+use crate::{drift, ignored, one_tag, quick_syncs, replay, taped};
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -451,13 +451,17 @@ pub(crate) fn points(issues: Vec<Issue>, pid: impl Fn(u32) -> u32) -> Vec<Dispat
 pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let exact = machine.looks_take_time();
     let issues = machine.take_dispatches();
-    let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
+    let pid = |t: u32| match (machine.tasks.get(t as usize), machine.beside.task(t)) {
+        (Some(t), _) => t.job.spec().thread,
+        (None, beside) => beside.map_or(t, |b| b.pid),
+    };
     let dispatches = points(issues, pid);
     let seen = trial.taped.then(|| {
-        let Machine { queue, tasks, .. } = &mut machine;
-        taped::seen(queue, trial.start_at, |t| match tasks.get(t as usize) {
-            Some(t) => (t.job.spec().thread, t.job.spec().name.clone()),
-            None => (t, String::new()),
+        let Machine { queue, tasks, beside, .. } = &mut machine;
+        taped::seen(queue, trial.start_at, |t| match (tasks.get(t as usize), beside.task(t)) {
+            (Some(t), _) => (t.job.spec().thread, t.job.spec().name.clone()),
+            (None, Some(t)) => (t.pid, t.name.clone()),
+            (None, None) => (t, String::new()),
         })
     });
     let io_logs = iolog_write::texts(machine.tasks.iter().map(|t| &t.job));
@@ -474,7 +478,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let series = all_series(&machine, &ran);
     let record = of_jobs(trial, &machine.queue, machine.tl.now, ran, exact);
     let failed = record.failed_jobs();
-    Record {
+    let mut record = Record {
         series,
         dispatches,
         seen: seen.flatten(),
@@ -482,7 +486,9 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         elapsed: machine.tl.now,
         status: failed.map_or(record.status.clone(), Status::Failed),
         ..record
-    }
+    };
+    replay::add(trial, &machine.beside, &mut record);
+    record
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use iosched_experiment::replay::{BESIDE, DIFFERS, REPLAY};
+use iosched_block::Stack;
+use iosched_experiment::replay::{BESIDE, DIFFERS, REPLAY, REPLAY_BESIDE};
 use iosched_experiment::{DirStats, JobRecord, Metric, Record, Series, TraceWork, Trial, Warning};
-use iosched_host::{Moved, Player, Side};
+use iosched_host::{Beside, Moved, Played, Player, Score, Side, task_info};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::units::{MS, SEC};
 use iosched_types::{LatencyHistogram, Nanos, SECTOR};
@@ -51,7 +52,7 @@ pub(crate) fn simulate(
     if trace.usual && trace.mode == Mode::Dependent {
         let mut open = build(trial, trace, Mode::AsRecorded)?;
         open.run(go_on)?;
-        let beside = latencies(&all(&open.played.tasks), false);
+        let beside = latencies(&all(&open.played().tasks), false);
         record.metrics.extend(
             beside.into_iter().map(|m| Metric { name: format!("{BESIDE}{}", m.name), ..m }),
         );
@@ -62,23 +63,20 @@ pub(crate) fn simulate(
 /// Wires it up.
 pub(crate) fn build(trial: &Trial, trace: &TraceWork, mode: Mode) -> Result<Player, SimError> {
     let recording = &trace.recording;
-    let info = |t: &iosched_workloads::replay::TracedTask| TaskInfo {
-        pid: t.pid,
-        name: t.name.clone(),
-        prio: t.prio,
-        ..TaskInfo::default()
-    };
-    let tasks: Vec<TaskInfo> = recording.tasks.iter().map(info).collect();
+    let tasks: Vec<TaskInfo> = recording.tasks.iter().map(task_info).collect();
     let queue = stack(trial, &tasks, &[Cgroup::default()])?;
-    let placed = recording.places.on(trial.device.capacity() / SECTOR);
-    let mut player = Player::new(queue, recording.clone(), mode, placed, trial.start_at);
-    if !trial.device.discard {
-        player.refuse_discards();
-    }
+    let mut player = Player::new(queue, score(trial, trace, mode), trial.start_at);
     if trial.first_run_late {
         player.first_run_late();
     }
     Ok(player)
+}
+
+/// What is played on the disk of a trial.
+pub(crate) fn score(trial: &Trial, trace: &TraceWork, mode: Mode) -> Score {
+    let recording = trace.recording.clone();
+    let placed = recording.places.on(trial.device.capacity() / SECTOR);
+    Score { recording, mode, placed, discards: trial.device.discard }
 }
 
 /// The record of a finished replay.
@@ -95,23 +93,53 @@ fn of(trial: &Trial, trace: &TraceWork, player: &mut Player) -> Record {
         })
     });
     let mut record = record::of_jobs(trial, &player.queue, now, Vec::new(), false);
-    record.jobs = jobs(trial, recording, &player.played.tasks);
+    record.jobs = jobs(trial, recording, &player.played().tasks);
     record.series = series(player);
     record.dispatches = dispatches;
     record.seen = seen.flatten();
     record.elapsed = now;
-    let sides = all(&player.played.tasks);
-    record.metrics = metrics(trial, trace, now, &sides);
+    let sides = all(&player.played().tasks);
+    let took = now.saturating_sub(trial.start_at);
+    record.metrics = metrics(trial, trace, took, &sides);
     let words = format!("{}: {}", trace.mode, trace.mode.meaning());
     record.provenance.insert(REPLAY.into(), words);
     if let Some(name) = &trace.recorded_under {
         record.provenance.insert("recorded_scheduler".into(), name.clone());
     }
-    warn(trial, trace, player, &mut record);
+    warn(trial, trace, player.played(), &mut record);
+    record.warnings.extend(gate(trial, trace, &record));
     record
 }
 
-fn warn(trial: &Trial, trace: &TraceWork, player: &Player, record: &mut Record) {
+/// Before the names of tasks and figures of a recording that is replayed beside other work.
+const BESIDE_IT: &str = "beside ";
+
+/// The recording beside the work of a trial, if there is one.
+pub(crate) fn beside(trial: &Trial, queue: &mut Stack) -> Beside {
+    let score = trial.beside.as_ref().map(|trace| score(trial, trace, trace.mode));
+    score.map_or_else(Beside::default, |score| Beside::of(queue, score))
+}
+
+/// Adds its figures to a record.
+pub(crate) fn add(trial: &Trial, beside: &Beside, record: &mut Record) {
+    let (Some(trace), Some(played)) = (&trial.beside, beside.played()) else { return };
+    let first = record.jobs.iter().map(|j| j.group + 1).max().unwrap_or(0);
+    let of_tasks = jobs(trial, &trace.recording, &played.tasks);
+    record.jobs.extend(of_tasks.into_iter().map(|j| JobRecord {
+        name: format!("{BESIDE_IT}{}", j.name),
+        group: first + j.group,
+        ..j
+    }));
+    let took = played.ended.saturating_sub(played.start);
+    let metrics = metrics(trial, trace, took, &all(&played.tasks));
+    let named = metrics.into_iter().map(|m| Metric { name: format!("{BESIDE_IT}{}", m.name), ..m });
+    record.metrics.extend(named);
+    let words = format!("{}: {}", trace.mode, trace.mode.meaning());
+    record.provenance.insert(REPLAY_BESIDE.into(), words);
+    warn(trial, trace, played, record);
+}
+
+fn warn(trial: &Trial, trace: &TraceWork, played: &Played, record: &mut Record) {
     let workload = &trial.id.workload;
     let warning = |code: &str, message: String, advice: &str| Warning {
         code: code.into(),
@@ -126,14 +154,11 @@ fn warn(trial: &Trial, trace: &TraceWork, player: &Player, record: &mut Record) 
         let advice = "seeks are shorter than they were; take a device of the recorded size";
         record.warnings.push(warning("replay-places", on.words, advice));
     }
-    if player.played.refused > 0 {
-        let message = format!(
-            "{} takes no discards; {} are left out",
-            trial.id.device, player.played.refused
-        );
+    if played.refused > 0 {
+        let message =
+            format!("{} takes no discards; {} are left out", trial.id.device, played.refused);
         record.warnings.push(warning("replay-discards", message, ""));
     }
-    record.warnings.extend(gate(trial, trace, record));
 }
 
 /// Whether a replay under the recorded scheduler is like the recording.
@@ -204,9 +229,9 @@ fn latencies(sides: &[Side; 4], judged: bool) -> Vec<Metric> {
     out
 }
 
-fn metrics(trial: &Trial, trace: &TraceWork, now: Nanos, sides: &[Side; 4]) -> Vec<Metric> {
+fn metrics(trial: &Trial, trace: &TraceWork, took: Nanos, sides: &[Side; 4]) -> Vec<Metric> {
     let recorded = &trace.recording.measured;
-    let took = now.saturating_sub(trial.start_at) as f64;
+    let took = took as f64;
     let mut out = Vec::new();
     // Where nothing waits, the times of the recording decide how long it takes.
     let judged = (!trace.mode.is_open()).then_some(false);
@@ -308,7 +333,7 @@ fn series(player: &Player) -> Vec<Series> {
         values,
     };
     let rate = |n: u64| n as f64 * 1e9 / SAMPLE as f64;
-    let samples = &player.played.samples;
+    let samples = &player.played().samples;
     vec![
         series("throughput", "B/s", SAMPLE, samples.iter().map(|s| rate(s.0)).collect()),
         series("iops", "1/s", SAMPLE, samples.iter().map(|s| rate(s.1)).collect()),

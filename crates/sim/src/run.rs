@@ -82,6 +82,7 @@ fn direct(
     if trial.collect.series {
         machine.collect_series((end / 400).clamp(1_000_000, 1_000_000_000));
     }
+    machine.beside = replay::beside(trial, &mut machine.queue);
     machine.run(&mut |now| progress(Progress { now, end }))?;
     Ok(record::of(trial, machine))
 }

@@ -87,6 +87,9 @@ pub(crate) struct RunArgs {
     /// known).
     #[arg(long, value_name = "MODE", help_heading = "Block traces")]
     pub(crate) replay: Option<String>,
+    /// Replays this block trace beside each workload, on the same disk.
+    #[arg(long, value_name = "TRACE", help_heading = "Block traces")]
+    pub(crate) beside: Option<String>,
     /// The disk of a block trace of several; `all` takes them together.
     #[arg(long, value_name = "DISK", help_heading = "Block traces")]
     pub(crate) disk: Option<String>,

@@ -85,6 +85,7 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
 fn options(args: &ValidateArgs) -> RunArgs {
     RunArgs {
         replay: None,
+        beside: None,
         disk: None,
         recorded_scheduler: None,
         record_trace: None,

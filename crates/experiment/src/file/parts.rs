@@ -302,10 +302,10 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         let file = src.string(at, key)?;
         if let Some(program) = ProgramRef::of_line(&file) {
             let job = JobSource::Program(program);
-            return Ok(Placed::new(WorkloadRef { name: file, job }, place));
+            return Ok(Placed::new(WorkloadRef::new(file, job), place));
         }
         let name = stem(&file).to_string();
-        return Ok(Placed::new(WorkloadRef { name, job: job_file(src, &file) }, place));
+        return Ok(Placed::new(WorkloadRef::new(name, job_file(src, &file)), place));
     };
     const KEYS: &[&str] = &[
         "name",
@@ -321,6 +321,7 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         "disk",
         "as",
         "recorded_scheduler",
+        "beside",
     ];
     src.known(table, "a workload", KEYS)?;
     if table.contains_key("program") || table.contains_key("trace") {
@@ -345,7 +346,8 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         (None, JobSource::Trace(t)) => stem(&t.file).to_string(),
         (None, JobSource::Replay(t)) => stem(&t.file).to_string(),
     };
-    Ok(Placed::new(WorkloadRef { name, job }, place))
+    let beside = beside_it(src, table)?;
+    Ok(Placed::new(WorkloadRef { name, job, beside }, place))
 }
 
 /// Keys of workloads that are block traces.
@@ -365,14 +367,28 @@ fn replay(src: &Source, table: &DeTable, file: String) -> Read<ReplayRef> {
     Ok(ReplayRef { file, read_as, disk, mode, recorded_under: word("recorded_scheduler")? })
 }
 
+/// A block trace beside a workload: a file, or a table with the keys of a workload that is one.
+fn beside_it(src: &Source, table: &DeTable) -> Read<Option<ReplayRef>> {
+    let Some(at) = table.get("beside") else { return Ok(None) };
+    let Some(table) = at.get_ref().as_table() else {
+        return Ok(Some(ReplayRef::of(&beside(src.file, &src.string(at, "beside")?))));
+    };
+    src.known(table, "beside", &["trace", "replay", "disk", "as"])?;
+    let Some(file) = table.get("trace") else {
+        return Err(src.place(at.span()).error("beside needs trace = \"FILE\", a block trace"));
+    };
+    let file = beside(src.file, &src.string(file, "trace")?);
+    replay(src, table, file).map(Some)
+}
+
 /// A program, a log of system calls, or a block trace.
 fn calls(src: &Source, table: &DeTable, place: &Place) -> Read<Placed<WorkloadRef>> {
     let alone: &[&str] = match table.contains_key("program") {
-        true => &["name", "program", "params"],
+        true => &["name", "program", "params", "beside"],
         false if OF_REPLAYS.iter().any(|k| table.contains_key(*k)) => {
             &["name", "trace", "replay", "disk", "as", "recorded_scheduler"]
         }
-        false => &["name", "trace", "unknown", "think"],
+        false => &["name", "trace", "unknown", "think", "beside"],
     };
     src.known(table, "this workload", alone)?;
     let job = if let Some(at) = table.get("program") {
@@ -411,7 +427,8 @@ fn calls(src: &Source, table: &DeTable, place: &Place) -> Read<Placed<WorkloadRe
         (None, JobSource::Program(p)) => p.line.clone(),
         (None, _) => String::new(),
     };
-    Ok(Placed::new(WorkloadRef { name, job }, place.clone()))
+    let beside = beside_it(src, table)?;
+    Ok(Placed::new(WorkloadRef { name, job, beside }, place.clone()))
 }
 
 /// A job that comes with the program is named without path and suffix.

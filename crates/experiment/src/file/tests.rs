@@ -82,7 +82,7 @@ fn files_with_one_stem_are_told_apart() {
         let place = crate::Place::file("x");
         let one = |f: &&str| {
             let job = JobSource::File((*f).into());
-            Placed::new(WorkloadRef { name: stem(f).into(), job }, place.clone())
+            Placed::new(WorkloadRef::new(stem(f), job), place.clone())
         };
         let mut all: Vec<_> = files.iter().map(one).collect();
         name_apart(&mut all);

@@ -7,7 +7,7 @@ use super::{Many, Sources, Workload};
 use crate::file::{Experiment, JobSource, WorkloadRef};
 use crate::load::TraceRef;
 use crate::place::Placed;
-use crate::replay::ReplayRef;
+use crate::replay::{ReplayRef, TraceWork};
 use crate::work::{FioWork, Work};
 
 /// Looks a workload up and reads its job.
@@ -16,10 +16,54 @@ pub(super) fn workload(
     e: &Experiment,
     sources: &Sources<'_>,
 ) -> Many<Workload> {
-    let name = w.value.name.clone();
-    if let Some(work) = calls(w, e, sources) {
-        return Ok(Workload { name, work: work.map_err(|d| vec![d])? });
+    let work = match calls(w, e, sources) {
+        Some(work) => work.map_err(|d| vec![d])?,
+        None => jobs(w, e, sources)?,
+    };
+    let beside = w.value.beside.as_ref().map(|t| beside(t, &work, w, e, sources)).transpose();
+    Ok(Workload { name: w.value.name.clone(), work, beside: beside.map_err(|d| vec![d])? })
+}
+
+/// The block trace beside a workload.
+fn beside(
+    trace: &ReplayRef,
+    work: &Work,
+    w: &Placed<WorkloadRef>,
+    e: &Experiment,
+    sources: &Sources<'_>,
+) -> Result<TraceWork, Diagnostic> {
+    match work {
+        Work::Fio(_) | Work::Program(_) | Work::Calls(_) => {}
+        Work::Trace(_) | Work::Startup(_) => {
+            let what =
+                format!("{}: a block trace goes beside fio jobs, a program or a log", w.value.name);
+            let help = "two traces at once: iosched trace merge A B -o BOTH.csv";
+            return Err(w.place.error(what).with_help(help));
+        }
     }
+    if !(sources.is_trace)(&trace.file) {
+        let d = w.place.error(format!("{}: no block trace", trace.file));
+        return Err(d.with_help("iosched trace info FILE says how a file is read"));
+    }
+    replay(trace, w, e, sources)
+}
+
+fn replay(
+    t: &ReplayRef,
+    w: &Placed<WorkloadRef>,
+    e: &Experiment,
+    sources: &Sources<'_>,
+) -> Result<TraceWork, Diagnostic> {
+    if e.backend.is_live() {
+        let d = w.place.error(format!("{}: a block trace is replayed in the simulator", t.file));
+        let help = "leave the backend out; fio replays a trace on a disk: iosched trace convert -o LOG, read_iolog=LOG";
+        return Err(d.with_help(help));
+    }
+    t.resolve(&w.place, sources.trace)
+}
+
+/// fio jobs, or the start of a command.
+fn jobs(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Work> {
     let (file, text) = match &w.value.job {
         JobSource::Startup(s) if e.backend.is_simulated() => {
             let d = w.place.error(format!(
@@ -31,11 +75,11 @@ pub(super) fn workload(
             ]);
         }
         JobSource::Startup(s) => {
-            return Ok(Workload { name, work: Work::Startup((**s).clone()) });
+            return Ok(Work::Startup((**s).clone()));
         }
         // Looked up above.
         JobSource::Program(_) | JobSource::Trace(_) | JobSource::Replay(_) => {
-            (name.clone(), String::new())
+            (w.value.name.clone(), String::new())
         }
         JobSource::Text(text) => (w.value.name.clone(), text.clone()),
         JobSource::File(name) if !name.contains(['/', '.']) => {
@@ -61,7 +105,7 @@ pub(super) fn workload(
         check_files(&jobs)?;
         check_cpus(&jobs, e.cpus)?;
     }
-    Ok(Workload { name, work: Work::Fio(FioWork::repeated(jobs)) })
+    Ok(Work::Fio(FioWork::repeated(jobs)))
 }
 
 /// A program, a log of system calls, or a block trace; `None` for all else.
@@ -71,15 +115,7 @@ fn calls(
     sources: &Sources<'_>,
 ) -> Option<Result<Work, Diagnostic>> {
     let log = |t: &TraceRef| t.resolve(&w.place, sources.read).map(Work::Calls);
-    let replay = |t: &ReplayRef| {
-        if e.backend.is_live() {
-            let d =
-                w.place.error(format!("{}: a block trace is replayed in the simulator", t.file));
-            let help = "leave the backend out; fio replays a trace on a disk: iosched trace convert -o LOG, read_iolog=LOG";
-            return Err(d.with_help(help));
-        }
-        t.resolve(&w.place, sources.trace).map(Work::Trace)
-    };
+    let replay = |t: &ReplayRef| replay(t, w, e, sources).map(Work::Trace);
     match &w.value.job {
         JobSource::Program(p) => {
             Some(p.resolve(e.program, &w.place, sources.read).map(Work::Program))

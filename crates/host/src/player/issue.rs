@@ -1,37 +1,38 @@
 //! When a chain's next I/O is due, and how it goes to the queue.
 
-use iosched_block::{Event, Submit};
+use iosched_block::Submit;
 use iosched_types::{Bio, Flags, Nanos, Op};
 use iosched_workloads::replay::{Mode, NONE, Rule, Step};
 
-use super::{Lane, Player, Slot, State};
+use super::{Chains, Lane, On, Slot, State};
+use crate::events::HostEvent;
 
-impl Player {
+impl Chains {
     /// Lets a chain go on until it waits.
-    pub(super) fn run_lane(&mut self, number: u32) {
+    pub(super) fn run_lane(&mut self, on: &mut On<'_>, number: u32) {
         let state = self.lanes[number as usize].state;
         match state {
             State::Ready => {}
-            State::Blocked if self.resume(number) => {}
+            State::Blocked if self.resume(on, number) => {}
             // It was woken for two reasons.
             State::Blocked | State::Waiting | State::Timer | State::Ended => return,
         }
         loop {
             let lane = &self.lanes[number as usize];
             if lane.next == NONE {
-                return self.end(number);
+                return self.end(on, number);
             }
             let step = self.recording.steps[lane.next as usize];
-            let due = lane.due.or_else(|| self.due(lane, &step));
+            let due = lane.due.or_else(|| self.due(on.tl.now, lane, &step));
             self.lanes[number as usize].due = due;
             match due {
-                None => return self.sleep(number, State::Waiting),
-                Some(due) if due > self.tl.now => {
-                    self.tl.events.push(due, Event::Host(u64::from(number)));
-                    return self.sleep(number, State::Timer);
+                None => return self.sleep(on, number, State::Waiting),
+                Some(due) if due > on.tl.now => {
+                    on.tl.events.push(due, HostEvent::Chain(number).into());
+                    return self.sleep(on, number, State::Timer);
                 }
                 Some(due) => {
-                    if !self.issue(number, &step, due) {
+                    if !self.issue(on, number, &step, due) {
                         return;
                     }
                 }
@@ -39,7 +40,7 @@ impl Player {
         }
     }
 
-    fn sleep(&mut self, number: u32, state: State) {
+    fn sleep(&mut self, on: &mut On<'_>, number: u32, state: State) {
         let lane = &mut self.lanes[number as usize];
         lane.state = state;
         // It works until the next bio of its plug is ready.
@@ -47,15 +48,15 @@ impl Player {
             return;
         }
         let thread = lane.thread;
-        self.queue.task_sleeps(&mut self.tl, thread);
-        self.end_call();
+        on.queue.task_sleeps(on.tl, thread);
+        on.end_call();
     }
 
     /// All steps are issued; with the last completion the task ends.
-    fn end(&mut self, number: u32) {
+    fn end(&mut self, on: &mut On<'_>, number: u32) {
         let lane = &mut self.lanes[number as usize];
         if lane.under_way > 0 {
-            return self.sleep(number, State::Waiting);
+            return self.sleep(on, number, State::Waiting);
         }
         lane.state = State::Ended;
         self.alive -= 1;
@@ -65,8 +66,8 @@ impl Player {
         }
         self.unended[task as usize] -= 1;
         if self.unended[task as usize] == 0 {
-            self.queue.task_exited(&mut self.tl, task);
-            self.collect();
+            let id = self.ids[task as usize];
+            on.queue.task_exited(on.tl, id);
         }
     }
 
@@ -79,15 +80,15 @@ impl Player {
     }
 
     /// When the next step of a chain is due; `None`: not before something else is done.
-    fn due(&self, lane: &Lane, step: &Step) -> Option<Nanos> {
+    fn due(&self, now: Nanos, lane: &Lane, step: &Step) -> Option<Nanos> {
         match self.mode {
             Mode::AsRecorded | Mode::Scaled(_) => Some(self.by_clock(step.at)),
-            Mode::Closed(n) => (lane.under_way < n.unwrap_or(lane.most)).then_some(self.tl.now),
-            Mode::Dependent => self.dependent(lane, step),
+            Mode::Closed(n) => (lane.under_way < n.unwrap_or(lane.most)).then_some(now),
+            Mode::Dependent => self.dependent(now, lane, step),
         }
     }
 
-    fn dependent(&self, lane: &Lane, step: &Step) -> Option<Nanos> {
+    fn dependent(&self, now: Nanos, lane: &Lane, step: &Step) -> Option<Nanos> {
         let steps = &self.recording.steps;
         let before = if lane.last == NONE { 0 } else { steps[lane.last as usize].at };
         match step.rule {
@@ -102,7 +103,12 @@ impl Player {
                 let room = step.rule == Rule::Other || busy <= u32::from(step.busy);
                 (room && self.is_done(step.after)).then(|| {
                     let from = steps[step.after as usize].done.max(before);
-                    self.tl.now + step.at.saturating_sub(from)
+                    // It was done while the chain slept for a tag, and the recorded pause has that sleep in it.
+                    let since = match step.rule {
+                        Rule::Completion => lane.completed.max(lane.begun).min(now),
+                        _ => now,
+                    };
+                    since + step.at.saturating_sub(from)
                 })
             }
         }
@@ -127,9 +133,9 @@ impl Player {
     }
 
     /// Issues the next step of a chain; `false` when it fell asleep in it.
-    fn issue(&mut self, number: u32, step: &Step, due: Nanos) -> bool {
+    fn issue(&mut self, on: &mut On<'_>, number: u32, step: &Step, due: Nanos) -> bool {
         let followed = self.is_followed(step);
-        let now = self.tl.now;
+        let now = on.tl.now;
         let lane = &mut self.lanes[number as usize];
         let index = lane.next;
         (lane.last, lane.next, lane.due, lane.begun) = (index, step.next, None, now);
@@ -137,26 +143,26 @@ impl Player {
         self.played.begin(step.task, from);
         let nothing = match step.op {
             Op::Discard => !self.discards,
-            Op::Flush => self.queue.drops_flushes(),
+            Op::Flush => on.queue.drops_flushes(),
             Op::Read | Op::Write => step.sectors == 0,
         };
         if nothing {
             self.played.refused += u64::from(step.op == Op::Discard);
             self.step_done(index, step.awaited);
-            return self.sent(number, followed);
+            return self.sent(on, number, followed);
         }
         if followed && !lane.plugged {
             lane.plugged = true;
             let thread = lane.thread;
-            self.queue.start_plug(thread);
+            on.queue.start_plug(thread);
         }
         let lane = &mut self.lanes[number as usize];
         lane.under_way += 1;
         lane.waited += u32::from(step.is_waited_for());
         let slot = Slot { step: index, lane: number, pieces: 1, from };
-        let id = self.slot(slot);
-        let bio = self.bio(number, step, id);
-        self.send(number, bio, followed)
+        let id = self.first_id + self.slot(slot);
+        let bio = self.bio(on, number, step, id);
+        self.send(on, number, bio, followed)
     }
 
     fn slot(&mut self, slot: Slot) -> u32 {
@@ -172,7 +178,7 @@ impl Player {
         }
     }
 
-    fn bio(&self, number: u32, step: &Step, id: u32) -> Bio {
+    fn bio(&self, on: &On<'_>, number: u32, step: &Step, id: u32) -> Bio {
         let lane = &self.lanes[number as usize];
         let sector = match &self.placed {
             None => step.sector,
@@ -184,9 +190,9 @@ impl Player {
             flags: step.flags,
             sector: if step.op == Op::Flush { 0 } else { sector },
             sectors: step.sectors,
-            task: step.task,
+            task: self.ids[step.task as usize],
             thread: lane.thread,
-            prio: self.queue.prio_of_bios(step.prio, 0),
+            prio: on.queue.prio_of_bios(step.prio, 0),
             cgroup: 0,
             cpu: lane.cpu,
         }
@@ -194,74 +200,74 @@ impl Player {
 
     /// Sends a bio, whole or in pieces, and takes the plug off behind the last of a call. `false` when the chain fell
     /// asleep in it.
-    fn send(&mut self, number: u32, bio: Bio, followed: bool) -> bool {
+    fn send(&mut self, on: &mut On<'_>, number: u32, bio: Bio, followed: bool) -> bool {
         if bio.sectors <= self.single {
-            return self.submit(number, &bio, false) && self.sent(number, followed);
+            return self.submit(on, number, &bio, false) && self.sent(on, number, followed);
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
-        pieces.extend(self.queue.split(bio));
-        self.slots[bio.id as usize].pieces = pieces.len() as u32;
+        pieces.extend(on.queue.split(bio));
+        self.slots[(bio.id - self.first_id) as usize].pieces = pieces.len() as u32;
         let lane = &mut self.lanes[number as usize];
-        let one_by_one = !lane.plugged && bio.sectors <= self.queue.unplugged_sectors();
+        let one_by_one = !lane.plugged && bio.sectors <= on.queue.unplugged_sectors();
         if !lane.plugged && !one_by_one {
             lane.plugged = true;
             let thread = lane.thread;
-            self.queue.start_plug(thread);
+            on.queue.start_plug(thread);
         }
         let mut taken = true;
         for i in 0..pieces.len() {
-            taken = self.submit(number, &pieces[i], false);
+            taken = self.submit(on, number, &pieces[i], false);
             if !taken {
                 self.lanes[number as usize].rest.extend(pieces[i + 1..].iter().rev());
                 break;
             }
             if one_by_one {
-                self.settle();
+                on.settle();
             }
         }
         self.pieces = pieces;
-        taken && self.sent(number, followed)
+        taken && self.sent(on, number, followed)
     }
 
     /// Submits a bio; `false` when the chain fell asleep.
-    fn submit(&mut self, number: u32, bio: &Bio, resumed: bool) -> bool {
-        if self.queue.submit(&mut self.tl, bio, resumed) == Submit::Blocked {
+    fn submit(&mut self, on: &mut On<'_>, number: u32, bio: &Bio, resumed: bool) -> bool {
+        if on.queue.submit(on.tl, bio, resumed) == Submit::Blocked {
             let lane = &mut self.lanes[number as usize];
             (lane.state, lane.left) = (State::Blocked, Some(*bio));
-            self.end_call();
+            on.end_call();
             return false;
         }
-        if self.lanes[number as usize].plugged && self.queue.plugs_device() {
-            self.queue.unplug_device(&mut self.tl);
+        if self.lanes[number as usize].plugged && on.queue.plugs_device() {
+            on.queue.unplug_device(on.tl);
         }
         true
     }
 
     /// An I/O is submitted.
-    fn sent(&mut self, number: u32, followed: bool) -> bool {
+    fn sent(&mut self, on: &mut On<'_>, number: u32, followed: bool) -> bool {
         let lane = &mut self.lanes[number as usize];
         if followed {
             return true;
         }
         if std::mem::take(&mut lane.plugged) {
             let thread = lane.thread;
-            self.queue.finish_plug(&mut self.tl, thread);
+            on.queue.finish_plug(on.tl, thread);
         }
-        self.end_call();
+        on.end_call();
         true
     }
 
     /// Goes on with a submission; `false` when the chain fell asleep again.
-    fn resume(&mut self, number: u32) -> bool {
+    fn resume(&mut self, on: &mut On<'_>, number: u32) -> bool {
         let mut resumed = true;
         while let Some(bio) = self.lanes[number as usize].left.take() {
-            if !self.submit(number, &bio, resumed) {
+            if !self.submit(on, number, &bio, resumed) {
                 return false;
             }
             resumed = false;
             if !self.lanes[number as usize].plugged {
-                self.settle();
+                on.settle();
             }
             let lane = &mut self.lanes[number as usize];
             lane.left = lane.rest.pop();
@@ -270,21 +276,6 @@ impl Player {
         lane.state = State::Ready;
         let last = self.recording.steps[lane.last as usize];
         let followed = self.is_followed(&last);
-        self.sent(number, followed)
-    }
-
-    /// The system call returns: deferred work runs.
-    fn end_call(&mut self) {
-        self.settle();
-        self.queue.next_call();
-    }
-
-    fn settle(&mut self) {
-        if !self.queue.is_settled() {
-            self.queue.run_deferred(&mut self.tl);
-            if !self.queue.out().done.is_empty() || !self.queue.out().woken.is_empty() {
-                self.collect();
-            }
-        }
+        self.sent(on, number, followed)
     }
 }

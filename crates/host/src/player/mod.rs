@@ -1,29 +1,46 @@
 //! Plays a recording: its chains of I/Os on the clock of a queue.
 //!
-//! A [`Player`] is a world of its own beside [`Machine`](crate::Machine): it submits the bios of a trace as they were
-//! recorded and knows no file, no engine and no core time, which the recorded pauses contain. The order within one
-//! instant is that of the machine: the device's own events, deferred queue runs, then chains in the order in which they
-//! were woken.
+//! [`Chains`] submit the bios of a trace as they were recorded and know no file, no engine and no core time, which the
+//! recorded pauses contain. A [`Player`] is a world of nothing else; other worlds have chains [`Beside`] their tasks.
 
+mod alone;
+mod beside;
 mod issue;
 mod stats;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use iosched_block::{Event, Issue, Stack, Timeline};
-use iosched_engine::World;
-use iosched_types::{Bio, Fifo, Nanos, TaskId};
-use iosched_workloads::replay::{Mode, NONE, Recording, Unplaced};
+use iosched_block::{Stack, Timeline};
+use iosched_schedulers::TaskInfo;
+use iosched_types::{Bio, BioId, Fifo, Nanos, TaskId};
+use iosched_workloads::replay::{Mode, NONE, Recording, TracedTask, Unplaced};
 
-use crate::error::HostError;
-use crate::samples::{MOST_DISPATCHES, Sampler, Thin};
+pub use alone::Player;
+pub use beside::Beside;
 pub use stats::{Moved, Played, Side};
 
-/// Events at one instant after which the simulation counts as stuck.
-const MOST_AT_ONCE: u64 = 50_000_000;
-/// The event of a sample; other numbers are those of lanes.
-const SAMPLE: u64 = 1 << 63;
+/// The ids of bios of chains beside other work: from here on.
+const BESIDE: BioId = 1 << 31;
+
+/// What chains submit to, and the clock.
+pub(crate) struct On<'a> {
+    pub(crate) queue: &'a mut Stack,
+    pub(crate) tl: &'a mut Timeline,
+}
+
+impl On<'_> {
+    /// The system call returns: deferred work runs.
+    fn end_call(&mut self) {
+        self.settle();
+        self.queue.next_call();
+    }
+
+    fn settle(&mut self) {
+        if !self.queue.is_settled() {
+            self.queue.run_deferred(self.tl);
+        }
+    }
+}
 
 /// What a chain does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +65,8 @@ struct Lane {
     last: u32,
     /// When that one arrived, as a trace has it: before it may have slept for a tag.
     begun: Nanos,
+    /// When its last I/O was done.
+    completed: Nanos,
     /// When the next one is due, once what it waits for is done.
     due: Option<Nanos>,
     /// I/Os under way, and those of them that its task waits for.
@@ -78,16 +97,14 @@ struct Slot {
     from: Nanos,
 }
 
-/// Plays a recording on a queue.
-pub struct Player {
-    /// What it submits to.
-    pub queue: Stack,
-    /// The clock.
-    pub tl: Timeline,
+/// The chains of a recording on their way.
+pub(crate) struct Chains {
     recording: Arc<Recording>,
     mode: Mode,
     placed: Option<Unplaced>,
     start: Nanos,
+    /// The number of each task in the queue.
+    ids: Vec<TaskId>,
     lanes: Vec<Lane>,
     /// The lane of each thread.
     by_thread: Vec<u32>,
@@ -96,53 +113,73 @@ pub struct Player {
     ready: Fifo<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// The id of the bios of the first slot.
+    first_id: BioId,
     pieces: Vec<Bio>,
     /// Which steps are done, a bit each; empty where none is asked for.
     done: Vec<u64>,
     alive: usize,
     single: u32,
+    /// The device takes discards; else they are counted and left out.
     discards: bool,
-    completed_once: bool,
-    dispatches: Option<Thin<Issue>>,
-    /// Samples of the queue, if they are collected.
-    pub sampler: Option<Sampler>,
     /// What was measured.
-    pub played: Played,
+    pub(crate) played: Played,
 }
 
-impl std::fmt::Debug for Player {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Player({} chains, {}, t={})", self.lanes.len(), self.mode, self.tl.now)
+/// What chains play.
+#[derive(Clone, Debug)]
+pub struct Score {
+    /// The trace.
+    pub recording: Arc<Recording>,
+    /// How it is replayed.
+    pub mode: Mode,
+    /// Where its I/Os lie on a disk that is too small for it.
+    pub placed: Option<Unplaced>,
+    /// The device takes discards.
+    pub discards: bool,
+}
+
+/// What schedulers are told of a recorded task.
+#[must_use]
+pub fn task_info(t: &TracedTask) -> TaskInfo {
+    TaskInfo { pid: t.pid, name: t.name.clone(), prio: t.prio, ..TaskInfo::default() }
+}
+
+impl Chains {
+    /// Chains alone on a queue, whose tasks are those of the recording.
+    fn alone(queue: &mut Stack, score: Score) -> Chains {
+        let tasks = score.recording.tasks.len();
+        queue.reserve_tasks(tasks);
+        Chains::new(queue, score, (0..tasks as TaskId).collect(), 0)
     }
-}
 
-impl Player {
-    /// Puts a recording on a queue whose tasks are those of the recording. `placed` says where its I/Os lie there.
-    #[must_use]
-    pub fn new(
-        mut queue: Stack,
-        recording: Arc<Recording>,
-        mode: Mode,
-        placed: Option<Unplaced>,
-        start: Nanos,
-    ) -> Player {
-        let tasks = recording.tasks.len();
-        let first_thread = queue.reserve_tasks(tasks);
+    /// Chains beside other tasks.
+    pub(crate) fn beside(queue: &mut Stack, score: Score) -> Chains {
+        let tasks = score.recording.tasks.iter().map(task_info);
+        let ids = tasks.map(|info| queue.task_started(info)).collect();
+        Chains::new(queue, score, ids, BESIDE)
+    }
+
+    fn new(queue: &mut Stack, score: Score, ids: Vec<TaskId>, first_id: BioId) -> Chains {
+        let Score { recording, mode, placed, discards } = score;
         let cpus = queue.facts().cpus.max(1);
-        let mut by_thread = vec![NONE; first_thread.max(tasks as TaskId) as usize];
-        let mut unended = vec![0; tasks];
+        let mut taken = vec![false; ids.len()];
+        let mut by_thread = Vec::new();
+        let mut unended = vec![0; ids.len()];
         let mut lanes = Vec::with_capacity(recording.chains.len());
         for (i, chain) in recording.chains.iter().enumerate() {
-            let own = !chain.writeback && by_thread[chain.task as usize] == NONE;
-            let thread = if own { chain.task } else { queue.add_thread() };
+            let task = chain.task as usize;
+            let own = !chain.writeback && !std::mem::replace(&mut taken[task], !chain.writeback);
+            let thread = if own { ids[task] } else { queue.add_thread() };
             let at = thread as usize;
             by_thread.resize(by_thread.len().max(at + 1), NONE);
             by_thread[at] = i as u32;
-            unended[chain.task as usize] += u32::from(!chain.writeback);
+            unended[task] += u32::from(!chain.writeback);
             lanes.push(Lane {
                 next: chain.first,
                 last: NONE,
-                begun: start,
+                begun: 0,
+                completed: 0,
                 due: None,
                 under_way: 0,
                 waited: 0,
@@ -159,14 +196,13 @@ impl Player {
         }
         let limits = queue.limits();
         let bits = if mode == Mode::Dependent { recording.steps.len().div_ceil(64) } else { 0 };
-        Player {
+        Chains {
             single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
-            played: Played::new(tasks, start),
-            queue,
-            tl: Timeline { now: start, ..Timeline::default() },
+            played: Played::new(ids.len(), 0),
             mode,
             placed,
-            start,
+            start: 0,
+            ids,
             alive: lanes.len(),
             lanes,
             by_thread,
@@ -174,135 +210,70 @@ impl Player {
             ready: Fifo::default(),
             slots: Vec::new(),
             free: Vec::new(),
+            first_id,
             pieces: Vec::new(),
             done: vec![0; bits],
-            discards: true,
-            completed_once: true,
-            dispatches: None,
-            sampler: None,
+            discards,
             recording,
         }
     }
 
-    /// The device takes no discards: they are counted and left out.
-    pub fn refuse_discards(&mut self) {
-        self.discards = false;
-    }
-
-    /// The kernel's worker that runs queues at completions has not run yet.
-    pub fn first_run_late(&mut self) {
-        self.completed_once = false;
-    }
-
-    /// Collects the way of the head.
-    pub fn collect_dispatches(&mut self) {
-        self.queue.out_mut().issues = Some(Vec::new());
-        self.dispatches = Some(Thin::new(MOST_DISPATCHES));
-    }
-
-    /// What was collected of it.
-    #[must_use]
-    pub fn take_dispatches(&mut self) -> Vec<Issue> {
-        self.dispatches.take().map_or_else(Vec::new, Thin::into_vec)
-    }
-
-    /// Samples the queue's depth every `step` ns.
-    pub fn collect_series(&mut self, step: Nanos) {
-        self.sampler = Some(Sampler::every(step));
-        self.tl.events.push(self.tl.now + step, Event::Host(SAMPLE));
-    }
-
-    /// Plays it to its end. `progress` is called now and then with the virtual time, and says whether to go on.
-    ///
-    /// # Errors
-    /// As those of [`Machine::run`](crate::Machine::run).
-    pub fn run(
-        &mut self,
-        progress: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
-    ) -> Result<(), HostError> {
-        (0..self.lanes.len() as u32).for_each(|lane| self.ready.push_back(lane));
-        let (mut at_once, mut turns) = (0u64, 0u64);
-        loop {
-            self.run_ready();
-            if self.alive == 0 {
-                self.played.ended = self.tl.now;
-                return Ok(());
-            }
-            let at_ms = self.tl.now as f64 / 1e6;
-            let Some(at) = self.next().filter(|_| !self.only_samples()) else {
-                let pending = self.queue.pending().max(self.slots.len() - self.free.len());
-                return Err(HostError::Stuck { at_ms, waiting: self.alive, pending });
-            };
-            at_once = if at > self.tl.now { 0 } else { at_once + 1 };
-            if at_once > MOST_AT_ONCE {
-                return Err(HostError::NoProgress { at_ms, events: at_once });
-            }
-            self.turn(at);
-            self.collect();
-            turns += 1;
-            if turns.is_multiple_of(1 << 16) && progress(self.tl.now).is_break() {
-                return Err(HostError::Stopped);
-            }
+    /// All chains begin.
+    pub(crate) fn begin(&mut self, now: Nanos) {
+        (self.start, self.played.start) = (now, now);
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            lane.begun = now;
+            self.ready.push_back(i as u32);
         }
     }
 
-    /// Nothing but samples of the queue is to come.
-    fn only_samples(&self) -> bool {
-        self.sampler.is_some() && self.tl.events.len() == 1 && self.device_next() == Nanos::MAX
+    /// Chains that have not ended.
+    pub(crate) fn alive(&self) -> usize {
+        self.alive
     }
 
-    fn run_ready(&mut self) {
-        while let Some(lane) = self.ready.pop_front() {
-            self.run_lane(lane);
+    /// I/Os under way.
+    fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Lets the next chain that is ready go on; whether there was one.
+    pub(crate) fn run_one(&mut self, on: &mut On<'_>) -> bool {
+        let Some(lane) = self.ready.pop_front() else { return false };
+        self.run_lane(on, lane);
+        if self.alive == 0 {
+            self.played.ended = on.tl.now;
         }
+        true
     }
 
-    fn wake(&mut self, lane: u32) {
+    /// A chain's time has come, or what it waited for is done.
+    pub(crate) fn wake(&mut self, lane: u32) {
         self.lanes[lane as usize].state = State::Ready;
         self.ready.push_back(lane);
     }
 
-    /// Books finished bios and wakes chains.
-    fn collect(&mut self) {
-        self.queue.roll_tape(self.dispatches.is_some());
-        if self.dispatches.is_some() {
-            self.collect_issues();
-        }
-        let parallel = self.queue.facts().cpus > 1;
-        if parallel {
-            self.wake_sleepers();
-        }
-        for i in 0..self.queue.out().done.len() {
-            if !parallel {
-                self.wake_sleepers_behind(i as u32);
-            }
-            let slot = self.queue.out().done[i].bio;
-            self.bio_done(slot);
-        }
-        self.queue.out_mut().done.clear();
-        if !parallel {
-            self.wake_sleepers();
-        }
-    }
-
-    fn bio_done(&mut self, at: u32) {
+    /// Books a bio that is done, and wakes chains. Whether it was one of theirs.
+    pub(crate) fn bio_done(&mut self, id: BioId, now: Nanos) -> bool {
+        let Some(at) = id.checked_sub(self.first_id) else { return false };
         let slot = &mut self.slots[at as usize];
         slot.pieces -= 1;
         if slot.pieces > 0 {
-            return;
+            return true;
         }
         let Slot { step: index, lane: number, from, .. } = *slot;
         self.free.push(at);
         let step = self.recording.steps[index as usize];
-        self.played.book(&step, self.tl.now, from);
+        self.played.book(&step, now, from);
         let lane = &mut self.lanes[number as usize];
         lane.under_way -= 1;
+        lane.completed = now;
         lane.waited -= u32::from(step.is_waited_for());
-        self.completed_once = true;
         if lane.state == State::Waiting {
             self.wake(number);
         }
         self.step_done(index, step.awaited);
+        true
     }
 
     /// Notes that a step is done, and wakes chains of other tasks that wait for it.
@@ -314,7 +285,9 @@ impl Player {
         }
         for lane in 0..self.lanes.len() as u32 {
             let Lane { state, next, .. } = self.lanes[lane as usize];
-            if state == State::Waiting && self.recording.steps[next as usize].after == index {
+            // One that has issued its last waits for its I/Os alone.
+            let waits = state == State::Waiting && next != NONE;
+            if waits && self.recording.steps[next as usize].after == index {
                 self.wake(lane);
             }
         }
@@ -324,80 +297,14 @@ impl Player {
         self.done.get(index as usize / 64).is_some_and(|w| w >> (index % 64) & 1 == 1)
     }
 
-    #[cold]
-    fn collect_issues(&mut self) {
-        if let (Some(list), Some(thin)) = (&mut self.queue.out_mut().issues, &mut self.dispatches) {
-            list.drain(..).for_each(|i| thin.push(i));
-        }
-    }
-
-    fn wake_sleepers(&mut self) {
-        for i in 0..self.queue.out().woken.len() {
-            self.wake_sleeper(self.queue.out().woken[i]);
-        }
-        self.queue.out_mut().woken.clear();
-        self.queue.out_mut().woken_behind.clear();
-    }
-
-    /// Those woken by bios that were done before the `n`-th of the finished ones.
-    fn wake_sleepers_behind(&mut self, n: u32) {
-        if self.queue.out().woken.is_empty() {
-            return;
-        }
-        let count = self.queue.out().woken_behind.iter().take_while(|b| **b <= n).count();
-        for i in 0..count {
-            self.wake_sleeper(self.queue.out().woken[i]);
-        }
-        self.queue.out_mut().woken.drain(..count);
-        self.queue.out_mut().woken_behind.drain(..count);
-    }
-
-    fn wake_sleeper(&mut self, thread: TaskId) {
+    /// A thread that slept for room in the queue may try again. Whether it is one of theirs.
+    pub(crate) fn has_room(&mut self, thread: TaskId) -> bool {
         let lane = self.by_thread.get(thread as usize).copied().unwrap_or(NONE);
-        if self.lanes.get(lane as usize).is_some_and(|l| l.state == State::Blocked) {
+        let Some(own) = self.lanes.get(lane as usize) else { return false };
+        if own.state == State::Blocked {
             // It goes on with its submission: the state stays.
             self.ready.push_back(lane);
         }
-    }
-}
-
-impl World for Player {
-    type Event = Event;
-
-    #[inline(always)]
-    fn timeline(&mut self) -> &mut Timeline {
-        &mut self.tl
-    }
-
-    #[inline(always)]
-    fn device_next(&self) -> Nanos {
-        self.queue.device_next()
-    }
-
-    #[inline(always)]
-    fn device_event(&mut self) {
-        self.queue.device_event(&mut self.tl);
-        if !self.completed_once && !self.queue.out().done.is_empty() {
-            self.collect();
-            self.run_ready();
-        }
-        self.queue.run_deferred(&mut self.tl);
-    }
-
-    #[inline]
-    fn event(&mut self, event: Event) {
-        match event {
-            Event::Queue(disk, event) => self.queue.event(&mut self.tl, disk, event),
-            Event::Array(event) => self.queue.array_event(&mut self.tl, event),
-            Event::Host(SAMPLE) => {
-                let (in_flight, pending) = (self.queue.in_flight(), self.queue.pending());
-                if let Some(s) = &mut self.sampler {
-                    s.take(f64::from(in_flight), pending as f64);
-                    let next = self.tl.now + s.step;
-                    self.tl.events.push(next, Event::Host(SAMPLE));
-                }
-            }
-            Event::Host(lane) => self.wake(lane as u32),
-        }
+        true
     }
 }

@@ -38,6 +38,7 @@ impl World for Programs {
             Event::Host(number) => match HostEvent::of(number) {
                 HostEvent::Wake(t, nap) => self.alarm_fired(t, nap),
                 HostEvent::Core(core) => self.core_ended = Some(core),
+                HostEvent::Chain(chain) => self.beside.wake(chain),
                 HostEvent::Sample | HostEvent::Look | HostEvent::Started => {}
             },
         }
@@ -58,6 +59,14 @@ impl Programs {
     pub fn until_all_end(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
         let idle = |host: &Programs| host.owners.len() == host.free_owners.len();
         self.go_on_until(|host| host.alive == 0 && idle(host), go_on)
+    }
+
+    /// Runs until a recording that is played beside the tasks has ended, too.
+    ///
+    /// # Errors
+    /// As [`Programs::run`].
+    pub fn until_beside_ends(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.go_on_until(|host| host.beside.alive() == 0, go_on)
     }
 
     fn go_on_until(
@@ -120,14 +129,17 @@ impl Programs {
     }
 
     fn run_ready(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
-        while let Some(t) = self.ready.pop_front() {
-            self.on_its_turn(t, go_on)?;
-            self.queue.next_call();
+        loop {
+            if let Some(t) = self.ready.pop_front() {
+                self.on_its_turn(t, go_on)?;
+                self.queue.next_call();
+            } else if !self.beside.run_one(&mut self.queue, &mut self.tl) {
+                return Ok(());
+            }
             if !self.queue.out().done.is_empty() || !self.queue.out().woken.is_empty() {
                 self.collect();
             }
         }
-        Ok(())
     }
 
     /// A task that is on a core: first what its call still has to do.

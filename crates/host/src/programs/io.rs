@@ -259,6 +259,9 @@ impl Programs {
         }
         for i in 0..self.queue.out().done.len() {
             let id = self.queue.out().done[i].bio;
+            if self.beside.bio_done(id, self.tl.now) {
+                continue;
+            }
             let owner = std::mem::replace(&mut self.owners[id as usize], Owner::Free);
             self.free_owners.push(id);
             match owner {
@@ -292,6 +295,9 @@ impl Programs {
 
     /// A task that slept for room in the queue may try again.
     fn woken(&mut self, context: u32) {
+        if self.beside.has_room(context) {
+            return;
+        }
         let Some(t) = self.contexts.get(context as usize).copied() else { return };
         if self.path_has_room(t) {
             return;

@@ -24,6 +24,7 @@ use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::read::Open;
 
 use crate::fs::{Counts, Files, Ino, Mount, Segment};
+use crate::player::Beside;
 use crate::samples::Thin;
 
 mod advice;
@@ -145,6 +146,8 @@ pub struct Programs {
     bios: Option<(usize, Vec<SeenBio>)>,
     /// What happens, where somebody explains it.
     notes: Option<Box<Notes>>,
+    /// A recording that is played beside the tasks.
+    pub beside: Beside,
 }
 
 impl std::fmt::Debug for Programs {
@@ -210,6 +213,7 @@ impl Programs {
             dispatches: None,
             bios: None,
             notes: None,
+            beside: Beside::default(),
         }
     }
 
@@ -299,6 +303,7 @@ impl Programs {
             self.seat_threads();
         }
         self.began = self.tl.now;
+        self.beside.begin(self.tl.now);
         if self.actors.is_empty() {
             self.start_threads();
         }

@@ -7,14 +7,15 @@ use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_experiment::record::Seen;
 use iosched_experiment::{
-    Collect, DispatchPoint, Record, TraceWork, Trial, Work, choose_scheduler,
+    Collect, DispatchPoint, ProgramWork, Record, TraceWork, Trial, Work, choose_scheduler,
 };
 use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_testing::allocations;
 use iosched_trace::{Io, Name, Tables};
-use iosched_types::Op;
+use iosched_types::{Flags, Op};
 use iosched_workloads::fio::{NoLookup, parse};
+use iosched_workloads::programs::{Descriptor, Params};
 use iosched_workloads::replay::{Learner, Mode, Recording};
 use proptest::prelude::*;
 
@@ -159,6 +160,88 @@ fn what_waits_is_later_on_a_slow_disk() {
     assert!((took(12, Mode::Closed(None)) - 1.2).abs() < 1e-6);
 }
 
+/// A reader as a recording beside a writer is what it is as a job beside it.
+#[test]
+fn a_recording_beside_a_job_is_a_job_beside_it() {
+    let reader = "[a]\nrw=read:1m\nbs=4k\nnumber_ios=60\nthinktime=2ms\noffset=30%\n";
+    let writer = "[b]\nrw=write\nbs=256k\nnumber_ios=300\n";
+    for scheduler in ["none", "mq-deadline", "kyber", "deadline", "noop"] {
+        for device in ["hdd-7200", "ssd-sata"] {
+            let device = catalogue::find(device).unwrap();
+            let jobs = |jobs: &str| {
+                let text = format!("[global]\nfilename=/dev/d\ndirect=1\n{jobs}");
+                let set = parse("job", &text, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
+                trial(scheduler, device.clone(), set)
+            };
+            let alone = simulate(&jobs(reader)).unwrap();
+            let recording = learn(alone.seen.as_ref().unwrap());
+            let both = simulate(&jobs(&format!("{reader}{writer}"))).unwrap();
+            let mut beside = jobs(writer);
+            beside.beside = Some(work(recording, Mode::Dependent));
+            let beside = simulate(&beside).unwrap();
+            let words = differs(&both, &beside, true);
+            assert_eq!(words, None, "{scheduler} on {}", device.name);
+            let named = |name: &str| beside.jobs.iter().find(|j| j.name.starts_with(name)).unwrap();
+            assert_eq!(named("beside ").read.ios, 60);
+            assert_eq!(named("beside ").read.clat, both.jobs[0].read.clat);
+            assert_eq!(named("b").write.ios, 300);
+        }
+    }
+}
+
+/// Beside a program and beside jobs on files a recording keeps its I/Os, and waits longer than alone.
+#[test]
+fn a_recording_shares_the_disk_with_a_program() {
+    let device = || catalogue::find("hdd-7200").unwrap();
+    let program = Descriptor::find("fs-mark").unwrap();
+    let given = [("n".to_string(), "200".to_string()), ("size".into(), "65536".into())];
+    let params = Params::of(program, &given).unwrap();
+    let text = "[f]\nrw=write\nsize=64m\nbs=64k\nend_fsync=1\n";
+    let files = parse("job", text, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
+    let alone = simulate(&trial("none", device(), work(readers(2, 400), Mode::Dependent))).unwrap();
+    let p99 = |r: &Record, name: &str| r.metrics.iter().find(|m| m.name == name).unwrap().value;
+    for load in [Work::from(ProgramWork::new(program, params)), files.into()] {
+        let mut beside = trial("none", device(), load);
+        beside.beside = Some(work(readers(2, 400), Mode::Dependent));
+        let beside = simulate(&beside).unwrap();
+        let reads = beside.jobs.iter().filter(|j| j.name.starts_with("beside "));
+        assert_eq!(reads.map(|j| j.read.ios).sum::<u64>(), 400);
+        let own = beside.jobs.iter().filter(|j| !j.name.starts_with("beside "));
+        assert!(own.map(|j| j.write.ios).sum::<u64>() > 0);
+        let (shared, own) =
+            (p99(&beside, "beside read p99 latency"), p99(&alone, "read p99 latency"));
+        assert!(shared > own, "{shared} and {own} us");
+    }
+}
+
+/// A chain that has issued its last I/O waits for no other task.
+#[test]
+fn a_task_may_end_before_a_commit_that_others_wait_for() {
+    let mut tables = Tables::default();
+    let names = ["db", "jbd2/sda-8", "reader"].map(|n| tables.tasks.of(n));
+    let mut learner = Learner::default();
+    let ms = 1_000_000;
+    for (at, done, op, task) in [
+        (0, 5 * ms, Op::Write, 0),
+        (0, 90 * ms, Op::Read, 2),
+        (5 * ms + 1_000, 9 * ms, Op::Write, 1),
+        (9 * ms + 1_000, 12 * ms, Op::Write, 0),
+    ] {
+        let mut io = Io::new(at, op, Name(0), (task as u64 + 1) << 30, 4096);
+        (io.done, io.pid, io.task, io.flags) =
+            (Some(done), task as u32 + 1, names[task], Flags::SYNC);
+        learner.push(&io, &tables).unwrap();
+    }
+    let recording = learner.finish(&tables);
+    assert!(recording.steps.iter().any(|s| s.awaited));
+    for scheduler in ["none", "bfq"] {
+        let device = catalogue::find("hdd-7200").unwrap();
+        let work = work(recording.clone(), Mode::Dependent);
+        let record = simulate(&trial(scheduler, device, work)).unwrap();
+        assert_eq!(record.jobs.iter().map(|j| j.read.ios + j.write.ios).sum::<u64>(), 4);
+    }
+}
+
 /// One job of a random load. Batches are left out: where no call takes time, a trace does not show which I/Os came in one
 /// call. So are discards, which wait for each other's calls, not for I/Os.
 fn job() -> impl Strategy<Value = String> {
@@ -197,8 +280,8 @@ proptest! {
         // A job that thinks ends later than its last I/O. These schedulers notice, and a trace does not have it.
         let waits = ["bfq", "cfq"].contains(&scheduler);
         let text = if waits { text.replace("thinktime", "# thinktime") } else { text };
-        // Where a call sleeps for a tag of BFQ, which keeps few for writes, what goes on at that instant may have another order.
-        let text = if scheduler == "bfq" { text.replace("bs=1m", "bs=64k").replace("libaio", "psync") } else { text };
+        // Where the second piece of an I/O sleeps for a tag of BFQ, what goes on at that instant may have another order.
+        let text = if scheduler == "bfq" { text.replace("bs=1m", "bs=64k") } else { text };
         let (first, again) = there_and_back(scheduler, device, &text, Mode::Dependent);
         prop_assert_eq!(differs(&first, &again, scheduler != "bfq"), None, "{} on {}:\n{}", scheduler, device, text);
     }

@@ -236,3 +236,49 @@ fn a_run_is_recorded_and_replayed() {
     let why = place.fails(2, &["run", &job, "--record-trace", "run.xyz"]);
     assert!(why.contains("the ending names no form"), "{why}");
 }
+
+/// A trace is replayed beside jobs on the disk, beside jobs on files and beside programs, each with its own figures.
+#[test]
+fn a_trace_goes_beside_other_work() {
+    let place = Place::new();
+    let file = place.file("app.blk", csv(60));
+    let direct = place.file("direct.fio", "[w]\nrw=write\nbs=64k\ndirect=1\nsize=32m\n");
+    let files = place.file("files.fio", "[f]\nrw=write\nbs=64k\nsize=16m\ndirectory=/d\n");
+    for work in [&*direct, &*files, "fs-mark n=50"] {
+        let args = [work, "--beside", &file, "--device", "hdd-7200", "--scheduler", "none"];
+        let e = json(&place, &[&args[..], &["--warm-up", "0s"]].concat());
+        let record = &e["records"][0];
+        let jobs = record["jobs"].as_array().unwrap();
+        let reads = |name: &str| {
+            let job = jobs.iter().find(|j| j["name"] == name);
+            job.and_then(|j| j["read"]["ios"].as_u64())
+        };
+        assert_eq!(reads("beside db"), Some(60), "{work}: {jobs:?}");
+        assert!(jobs.len() >= 3, "{work}");
+        assert!(metric(record, "beside makespan").unwrap() > 0.7, "{work}");
+    }
+    let text = format!(
+        "devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\nworkloads = [{{ file = \"{direct}\", beside = {{ trace = \"{file}\", replay = \"as-recorded\" }} }}]\n"
+    );
+    let experiment = place.file("e.toml", text);
+    let e = json(&place, &[&experiment]);
+    let words = e["records"][0]["provenance"]["replay_beside"].as_str().unwrap();
+    assert!(words.starts_with("as-recorded"), "{words}");
+}
+
+/// Beside another trace there is no trace, and no job beside a job.
+#[test]
+fn what_cannot_be_beside_is_refused() {
+    let place = Place::new();
+    let file = place.file("app.blk", csv(20));
+    let job = place.file("a.fio", JOB);
+    for (work, beside, words) in [
+        (&file, &*file, "goes beside fio jobs, a program or a log"),
+        (&job, &*job, "no block trace"),
+        (&job, "nothing.csv", "no block trace"),
+    ] {
+        let said = place
+            .fails(2, &["run", work, "--beside", beside, "--device", "ssd-sata", "--no-store"]);
+        assert!(said.contains(words), "{said}");
+    }
+}
