@@ -453,9 +453,9 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let issues = machine.take_dispatches();
     let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
     let dispatches = points(issues, pid);
-    let seen = trial.taped.then(|| {
-        let Machine { queue, tasks, .. } = &mut machine;
-        taped::seen(queue, trial.start_at, |t| match tasks.get(t as usize) {
+    let seen = trial.tape.map(|keep| {
+        let Machine { queue, tasks, tl, .. } = &mut machine;
+        taped::seen((queue, tl), (keep, trial.start_at), |t| match tasks.get(t as usize) {
             Some(t) => (t.job.spec().thread, t.job.spec().name.clone()),
             None => (t, String::new()),
         })
@@ -477,7 +477,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     Record {
         series,
         dispatches,
-        seen: seen.flatten(),
+        seen,
         io_logs,
         elapsed: machine.tl.now,
         status: failed.map_or(record.status.clone(), Status::Failed),
