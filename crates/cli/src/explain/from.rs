@@ -72,19 +72,12 @@ fn choose<'a>(
     asked: &[&String],
 ) -> Outcome<Vec<(String, &'a Record)>> {
     let here: Vec<&Record> = records.iter().filter(|r| r.status == Status::Complete).collect();
-    let named = |option: &str, wanted: &Option<String>, all: BTreeSet<&str>| match wanted {
-        Some(w) if !all.contains(w.as_str()) => {
-            let list = all.iter().copied().collect::<Vec<_>>().join(", ");
-            let help = match did_you_mean(w, all) {
-                near if near.is_empty() => format!("it has {list}"),
-                near => near,
-            };
-            Err(Failure::with_help(format!("{option} {w}: the result has no such trial"), help))
-        }
-        _ => Ok(()),
-    };
-    named("--device", &args.device, here.iter().map(|r| &*r.trial.device).collect())?;
-    named("--workload", &args.workload, here.iter().map(|r| &*r.trial.workload).collect())?;
+    known("--device", args.device.as_deref(), here.iter().map(|r| &*r.trial.device).collect())?;
+    known(
+        "--workload",
+        args.workload.as_deref(),
+        here.iter().map(|r| &*r.trial.workload).collect(),
+    )?;
     let all: BTreeSet<&str> = here.iter().map(|r| &*r.trial.scheduler).collect();
     let labels = asked.iter().map(|name| label(name, &all)).collect::<Outcome<Vec<&str>>>()?;
     let fits = |r: &&Record, label: &str| {
@@ -127,6 +120,15 @@ fn choose<'a>(
         return Err(Failure::with_help(message, "run it with --backend sim, and explain that"));
     }
     Ok(asked.iter().map(|a| a.to_string()).zip(trial).collect())
+}
+
+/// Whether the result has what an option names.
+fn known(option: &str, wanted: Option<&str>, all: BTreeSet<&str>) -> Outcome {
+    let Some(wanted) = wanted.filter(|w| !all.contains(w)) else { return Ok(()) };
+    let list = all.iter().copied().collect::<Vec<_>>().join(", ");
+    let near = did_you_mean(wanted, all);
+    let help = if near.is_empty() { format!("it has {list}") } else { near };
+    Err(Failure::with_help(format!("{option} {wanted}: the result has no such trial"), help))
 }
 
 /// A scheduler of the result by its name, or its family where that has one version here.

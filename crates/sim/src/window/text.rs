@@ -146,22 +146,16 @@ fn words(s: &Side, w: Window) -> String {
     for i in &e.idle {
         *waits.entry(i.for_pid).or_default() += i.to_ns.saturating_sub(i.from_ns);
     }
-    let most = waits.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0);
-    match most {
-        Some((Some(pid), ns)) => {
-            let of = format!(
-                " It keeps others back {} ms of {} ms, most of it to wait for {}.",
-                short(idle(e) as Nanos),
-                short(w.long() as Nanos),
-                called(*pid)
-            );
-            text += if *ns > 0 { &of } else { "" };
-        }
-        Some((None, _)) => {
-            text += &format!(" It holds requests back for {} ms.", short(idle(e) as Nanos))
-        }
-        None => text += " It never keeps a request back.",
-    }
+    let all = short(idle(e) as Nanos);
+    text += &match waits.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0) {
+        Some((Some(pid), _)) => format!(
+            " It keeps others back {all} ms of {} ms, most of it to wait for {}.",
+            short(w.long() as Nanos),
+            called(*pid)
+        ),
+        Some((None, _)) => format!(" It holds requests back for {all} ms."),
+        None => " It never keeps a request back.".into(),
+    };
     let mut out = String::new();
     wrapped(&text, WIDTH).iter().for_each(|l| _ = writeln!(out, "{l}"));
     let mut kinds: BTreeMap<String, (usize, &str)> = BTreeMap::new();
