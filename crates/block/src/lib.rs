@@ -33,6 +33,6 @@ pub use config::{
 pub use outbox::{Done, Outbox, Room, Submit};
 pub use profile::{CpuModel, CpuProfile, KernelProfile, SchedulerCost};
 pub use queue::{Queue, SwitchError};
-pub use stack::{LegStats, Routed, Stack, Taped, Why};
+pub use stack::{Keep, LegStats, Reel, Routed, Stack, Taped, Waits, Why};
 pub use stats::{Issue, QueueStats};
 pub use timeline::{ArrayEvent, DiskId, Event, QueueEvent, Timeline};

@@ -138,3 +138,34 @@ pub(crate) fn quoted(word: &str) -> String {
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
+
+/// The words of a line of such words.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let (mut word, mut inside, mut letters) = (None::<String>, false, line.chars());
+    while let Some(c) = letters.next() {
+        match c {
+            '\'' => {
+                inside = !inside;
+                word.get_or_insert_default();
+            }
+            '\\' if !inside => word.get_or_insert_default().extend(letters.next()),
+            ' ' if !inside => out.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    out.extend(word);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_as_they_were() {
+        let all = ["--set", "bs=4k", "", "it's", "a b", r"\", "--name=ö"].map(String::from);
+        let line = all.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&line), all);
+    }
+}

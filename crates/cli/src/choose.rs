@@ -2,20 +2,21 @@
 
 mod often;
 
+use clap::Parser;
 use iosched_backends::switch;
 use iosched_block::KernelProfile;
 use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, name_apart, stem};
 use iosched_experiment::{
-    DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, ReplayRef,
-    SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
+    DeviceRef, Experiment, JobSource, OPTIONS_LINE, Place, Placed, ProgramKind, ProgramRef,
+    ReplayRef, SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
-use crate::args::RunArgs;
+use crate::args::{Cli, Command, RunArgs};
 use crate::fail::{Failure, Outcome};
 use crate::{asked, files, jobs, live, replay, short, situations};
 pub(crate) use often::planned;
@@ -72,6 +73,26 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
         ));
     }
     Ok(out)
+}
+
+/// The experiment of a stored definition, with the options on its first lines. `several`: it had more than one repetition.
+pub(crate) fn again(name: &str, definition: &str, several: bool) -> Outcome<Experiment> {
+    let options = definition.lines().find_map(|l| l.strip_prefix(OPTIONS_LINE));
+    let file = format!("{}.toml", name.trim_end_matches(".toml"));
+    let line = ["iosched", "run", &file].map(String::from).into_iter();
+    let line = line.chain(asked::words(options.unwrap_or_default()));
+    let Ok(Cli { command: Command::Run(mut args) }) = Cli::try_parse_from(line) else {
+        let message = format!("the options of {name} are not those of this version");
+        return Err(Failure::with_help(message, "run it again"));
+    };
+    args.quiet = true;
+    if !several {
+        args.runs = Some(1);
+    }
+    let mut e = read(&args, &file, definition)?;
+    apply(&args, &mut e)?;
+    replay::recorded_first(&mut e)?;
+    Ok(e)
 }
 
 /// An experiment file, or everything that is wrong with it: what cannot be read, and the names in the rest.

@@ -139,7 +139,7 @@ fn remark<'a>(file: &str, records: impl Iterator<Item = &'a Record>) {
 /// The tables of an experiment, as it was edited.
 fn tables(name: &str, records: &[Record], edits: &Edits, look: LookArgs) -> String {
     let report = iosched_report::terminal::edited(records, edits, run::look_of(look, false, false));
-    let mut out = report.text + &run::hints::after(&report.verdicts, look, Some(name));
+    let mut out = report.text + &run::hints::after((&report.verdicts, records), look, Some(name));
     for (what, note) in edits.notes() {
         out.push_str(&wrap("", 2, &format!("note on {what}: {note}"), prose(columns())));
     }

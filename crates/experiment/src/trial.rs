@@ -1,6 +1,6 @@
 //! One cell of an experiment, one repetition: everything a backend needs, nothing left to look up.
 
-use iosched_block::{KernelProfile, SchedulerChoice, queue_settings};
+use iosched_block::{Keep, KernelProfile, SchedulerChoice, queue_settings};
 use iosched_devices::DeviceSpec;
 use iosched_engine::stream;
 use iosched_schedulers::registry::{NameError, Registry};
@@ -44,8 +44,8 @@ pub struct Trial {
     pub cgroups: Vec<(String, u32)>,
     /// What to collect beside the figures.
     pub collect: Collect,
-    /// Record the bios, as a recorder of block events sees them.
-    pub taped: bool,
+    /// Which bios are recorded, as a recorder of block events sees them.
+    pub tape: Option<Keep>,
     /// Virtual time at which the processes begin. The kernel's ticks come at whole multiples of 1/HZ, so
     /// schedulers that count jiffies depend on it.
     pub start_at: Nanos,
@@ -87,7 +87,7 @@ impl Trial {
             cpus: 1,
             cgroups: Vec::new(),
             collect: Collect { series: false, dispatches: false },
-            taped: false,
+            tape: None,
             start_at: 0,
             reset_at: 0,
             timer: None,

@@ -96,7 +96,7 @@ const standing = (t, r, st) => {
 const WORDS = { base: "base", eq: "identical to the base in every round", nd: "no measurable difference", few: "not enough data to tell", tiny: "measurable, below 1 %", lone: "one value, no test possible", na: "no value" };
 const words = (c) => WORDS[c] || (c[0] === "b" ? "measurably better" : "measurably worse");
 const sign = ([c, , about]) => c === "nd" || c === "few" ? "≈ " : about ? "~" : "";
-const against = (s) => { const [c, q] = s; return c === "base" ? "base" : c === "eq" ? "=" : q == null ? "" : sign(s) + change(q); };
+const against = (t, s, st) => { const [c, q] = s; return c === "base" ? "base" : c === "eq" ? "=" : q == null ? "" : sign(s) + (st.view === "pct" ? change(q) : ratio(st.view === "raw" ? q : oriented(t, q))); };
 const least = (c) => ` title="at least: ${c.starved ? "a round with too few I/Os for this percentile counts as the longest wait" : "a round that stopped at its limit counts as the limit"}"`;
 // Of one value the sign says it. There is no column for more.
 const beyond = (c) => !c.cens || single ? "" : `<abbr${least(c)}>${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
@@ -181,7 +181,7 @@ const line = (t, g, ax, st) => {
   const all = g.map((r) => standing(t, r, st)), s = all.find((x) => x[0] === "base") || all[0], [num, w] = shown(t, ax, c.v), ci = ends(c, st);
   const text = c.n < 2 || !ci ? "" : ci[0] === ci[1] ? "exact" : apart(...ci, (x, more) => shown(t, ax, x, more)[0]).join(" – ");
   const noisy = c.noisy ? ' <abbr title="standard deviation above 6 % of the mean">noisy</abbr>' : beyond(c);
-  return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v"${c.cens && single ? least(c) : ""}>${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(s)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
+  return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v"${c.cens && single ? least(c) : ""}>${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(t, s, st)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
 };
 // Lines over the rounds: each value at its round, a gap where one is missing.
 const lines = (t, title, gs, st) => {
@@ -240,24 +240,45 @@ const runs_in_a_row = (t, rs, st) => {
   return out;
 };
 // `rows`: [panel, [row, …]] with row = [test, id, title, sub, title with sub where needed].
-const matrix = (rows, st) => {
-  const C = D.devices.map((_, d) => runsOf(d, st));
-  if (st.trn) return transposed(rows, C, st);
-  let h = '<caption class="vh">Every measure of every scheduler against the base; arrow keys walk the cells, Enter opens the measure</caption><colgroup><col class="cl">' + C.map((c) => (c.length ? '<col class="cf">' : "") + "<col>".repeat(Math.max(0, c.length - 1))).join("") + '</colgroup><thead><tr><th class="rl" rowspan="3">Measure</th>';
-  C.forEach((c, d) => { if (c.length) h += `<th class="dev d${d}" colspan="${c.length}" scope="colgroup">${esc(D.devices[d])}</th>`; });
-  h += "</tr><tr>";
+// Devices side by side, or below each other where that would be too many columns, as in matrix.rs.
+const blocks = (C) => {
+  const all = C.flat().length, out = [];
+  let taken = 0;
   C.forEach((c, d) => {
+    if (!c.length) return;
+    taken += c.length;
+    if (out.length && (all <= 18 || taken <= 14)) out.at(-1).push(d); else { out.push([d]); taken = c.length; }
+  });
+  return out;
+};
+const blockHeads = (C, g, n, of, st) => {
+  const tr = n ? '<tr class="h">' : "<tr>";
+  let h = (n ? `<tbody class="${of} hd">` : "<thead>") + tr + '<th class="rl" rowspan="3">Measure</th>';
+  g.forEach((d) => { h += `<th class="dev d${d}" colspan="${C[d].length}" scope="colgroup">${esc(D.devices[d])}</th>`; });
+  h += "</tr>" + tr;
+  g.forEach((d) => {
+    const c = C[d];
     // Runs of those that the kernel has, and of those it has not, in the order shown.
     for (let k = 0; k < c.length;) { let n = 1; while (k + n < c.length && now(c[k + n]) === now(c[k])) n++; h += `<th class="grp d${d}${k ? "" : " fst"}${now(c[k]) ? "" : " old"}" colspan="${n}" scope="colgroup">${now(c[k]) ? "in this kernel" : "not in this kernel"}</th>`; k += n; }
   });
-  h += "</tr><tr>" + C.map((c, d) => c.map((r, k) => `<th class="sc d${d}${now(r) ? "" : " old"}${k ? "" : " fst"}${sched(r) === st.base ? " isb" : ""}${marked([r], st)}" scope="col" data-b="${sched(r)}" title="click: compare with ${esc(D.schedulers[sched(r)])}${st.note[sched(r)] ? "; " + esc(st.note[sched(r)]) : ""}">${breakable(name(sched(r), st))}${st.note[sched(r)] ? "<sup>*</sup>" : ""}${!now(r) && D.names[sched(r)].until ? ` <small>to ${esc(D.names[sched(r)].until)}</small>` : ""}</th>`).join("")).join("") + "</tr></thead>";
-  rows.forEach(([p, list]) => {
-    h += `<tbody><tr class="wl"><th colspan="${1 + C.flat().length}" scope="rowgroup">${esc(p.t)}</th></tr>`;
-    list.forEach(([i, id, own, , title = own]) => {
-      const t = D.tests[i];
-      h += `<tr data-m="${esc(id)}"><th class="rl" scope="row"><a href="#${esc(id)}">${esc(title)}</a></th>` + C.map((c, d) => runs_in_a_row(t, c, st).map((g, k) => td(t, g, c, st, `d${d} ${k ? "" : "fst "}`)).join("")).join("") + "</tr>";
+  return h + "</tr>" + tr + g.map((d) => C[d].map((r, k) => `<th class="sc d${d}${now(r) ? "" : " old"}${k ? "" : " fst"}${sched(r) === st.base ? " isb" : ""}${marked([r], st)}" scope="col" data-b="${sched(r)}" title="click: compare with ${esc(D.schedulers[sched(r)])}${st.note[sched(r)] ? "; " + esc(st.note[sched(r)]) : ""}">${breakable(name(sched(r), st))}${st.note[sched(r)] ? "<sup>*</sup>" : ""}${!now(r) && D.names[sched(r)].until ? ` <small>to ${esc(D.names[sched(r)].until)}</small>` : ""}</th>`).join("")).join("") + "</tr>" + (n ? "</tbody>" : "</thead>");
+};
+const matrix = (rows, st) => {
+  const C = D.devices.map((_, d) => runsOf(d, st));
+  if (st.trn) return transposed(rows, C, st);
+  const G = blocks(C), wide = (g) => g.reduce((n, d) => n + C[d].length, 0), widest = G.reduce((a, b) => (a && wide(a) >= wide(b) ? a : b), null) ?? [];
+  let h = '<caption class="vh">Every measure of every scheduler against the base; arrow keys walk the cells, Enter opens the measure</caption><colgroup><col class="cl">' + widest.map((d) => '<col class="cf">' + "<col>".repeat(C[d].length - 1)).join("") + "</colgroup>";
+  G.forEach((g, n) => {
+    const of = G.length > 1 ? g.map((d) => "d" + d).join(" ") : "";
+    h += blockHeads(C, g, n, of, st);
+    rows.forEach(([p, list]) => {
+      h += `<tbody${of ? ` class="${of}"` : ""}><tr class="wl"><th colspan="${1 + wide(g)}" scope="rowgroup">${esc(p.t)}</th></tr>`;
+      list.forEach(([i, id, own, , title = own]) => {
+        const t = D.tests[i];
+        h += `<tr data-m="${esc(id)}"><th class="rl" scope="row"><a href="#${esc(id)}">${esc(title)}</a></th>` + g.map((d) => runs_in_a_row(t, C[d], st).map((m, k) => td(t, m, C[d], st, `d${d} ${k ? "" : "fst "}`)).join("")).join("") + "</tr>";
+      });
+      h += "</tbody>";
     });
-    h += "</tbody>";
   });
   return h;
 };

@@ -180,7 +180,7 @@ const drawn = (list, st) => {
   if (!apart) { box.innerHTML = ""; return false; }
   const order = sro ? [...list].sort((a, b) => sro(D.tests[a], D.tests[b])) : list, m = new Map();
   order.forEach((i) => { const t = D.tests[i], k = cts ? t.k : D.workloads[t.w].t + ": " + t.t; m.set(k, [...(m.get(k) || []), i]); });
-  const heads = D.devices.map((d, i) => `<div class="dh${i ? " only1" : ""}"><b>${esc(d)}</b><span>mean</span><span class="cih">95 % interval</span><span>vs <span class="basename"></span></span><span>n</span></div>`).join("");
+  const heads = D.devices.map((d, i) => `<div class="dh${i ? " only1" : ""}"><b>${esc(d)}</b><span>mean</span><span class="cih">95 % interval</span><span><span class="hw"></span> <span class="basename"></span></span><span>n</span></div>`).join("");
   box.innerHTML = `<section class="wk"><div class="sh"><h2>Measures</h2></div><div class="pair dhs${solo}">${heads}</div>` + [...m].map(([k, is]) => `<div class="me">${is.map((i, n) => { const t = D.tests[i], w = D.workloads[t.w].t, one = cts && is.every((x) => D.tests[x].t === t.t), head = one ? t.t : k; return `<h3>${n ? "" : esc(head) + " "}<small>${is.length > 1 || one ? esc(one ? w : w === k ? t.t : w + ", " + t.t) + "; " : ""}${better(t)}</small></h3><div class="pair${solo}">${strips(i, t.t, st)}</div>`; }).join("")}</div>`).join("") + "</section>";
   return true;
 };
@@ -214,6 +214,7 @@ const apply = () => {
   $$(".basename").forEach((e) => { e.textContent = R.name(st.base, st); });
   $$(".cih").forEach((e) => { e.textContent = SPREAD[st.sp]; });
   [$("#how").textContent, $("#what").textContent] = HOW[st.view];
+  $$(".hw").forEach((e) => { e.textContent = ["raw", "pct"].includes(st.view) ? "against" : "times better than"; });
   const all = D.tests.filter((t) => t.f.includes("h") && !t.f.includes("2")).length;
   $("#count").textContent = (list.length === all ? count(all, "measure") : `${list.length} of ${count(on("all") ? D.tests.length : all, "measure")}`) + (S.hide.size ? `, ${N - S.hide.size} of ${count(N, "scheduler")}` : "");
   keep(); remember();
@@ -320,7 +321,7 @@ const mx = $("#mx");
 mx.addEventListener("keydown", (e) => {
   const cell = e.target.closest("td");
   if (!cell) return;
-  const tr = cell.parentNode, k = [...tr.children].indexOf(cell), all = $$("tbody tr:not(.wl)", mx), up = { ArrowUp: -1, ArrowDown: 1 }[e.key];
+  const tr = cell.parentNode, k = [...tr.children].indexOf(cell), all = $$("tbody tr:not(.wl, .h)", mx), up = { ArrowUp: -1, ArrowDown: 1 }[e.key];
   let t;
   if (e.key === "ArrowRight") t = cell.nextElementSibling;
   else if (e.key === "ArrowLeft") t = cell.previousElementSibling;

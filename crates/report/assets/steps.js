@@ -27,8 +27,8 @@
       const idle = l.idle.find((i) => i.f <= t && i.t > t), last = l.steps.filter((s) => s.s >= 0 && s.s <= t).sort((a, b) => b.s - a.s)[0];
       const by = {};
       waiting.forEach((s) => { by[s.pid] = (by[s.pid] || 0) + 1; });
-      const told = Object.entries(by).map(([p, n]) => `${n} of pid ${p}`).join(", ");
-      $(".now", l.e).textContent = `waiting: ${told || "none"}; ` + (at.length ? `at the device: ${at.map((s) => `${s.what} of pid ${s.pid}`).join(", ")}` : idle ? "held idle" : "the device has nothing to do");
+      const told = Object.entries(by).map(([p, n]) => `${n} of ${p}`).join(", ");
+      $(".now", l.e).textContent = `waiting: ${told || "none"}; ` + (at.length ? `at the device: ${at.map((s) => `${s.what} of ${s.pid}`).join(", ")}` : idle ? "held idle" : "the device has nothing to do");
       $(".because", l.e).textContent = idle ? idle.why : last ? last.why : "";
       const dot = $(".at", l.svg);
       dot.setAttribute("cx", last ? x(t) : -9); dot.setAttribute("cy", last ? last.y : -9);

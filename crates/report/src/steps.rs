@@ -24,11 +24,15 @@ pub struct Step {
     pub what: String,
     /// Process.
     pub pid: u32,
+    /// What it is called: `pid 3`, `film`.
+    pub who: String,
     /// First sector.
     pub sector: u64,
     /// Length in sectors.
     pub sectors: u32,
-    /// When it came to the scheduler.
+    /// How long it had waited when the clock began.
+    pub before: u64,
+    /// When it came to the scheduler; 0 of one that had come before.
     pub came: Option<u64>,
     /// When the scheduler gave it to the device.
     pub sent: Option<u64>,
@@ -69,7 +73,7 @@ pub fn steps(title: &str, lanes: &[Lane]) -> String {
         .replace("{title}", &escape(title))
         .replace("{hash}", &hash(&script))
         .replace("{css}", &css)
-        .replace("{key}", &key(&frame.colors))
+        .replace("{key}", &key(lanes, &frame.colors))
         .replace("{part}", &parting(lanes))
         .replace("{totals}", &totals(lanes))
         .replace("{end}", &format!("{:.3}", frame.end as f64 / 1e6))
@@ -124,8 +128,11 @@ fn totals(lanes: &[Lane]) -> String {
             let from = w[0].1.sector + u64::from(w[0].1.sectors);
             from.abs_diff(w[1].1.sector)
         });
-        let waits: Vec<u64> =
-            l.steps.iter().filter_map(|s| Some(s.done?.saturating_sub(s.came?))).collect();
+        let waits: Vec<u64> = l
+            .steps
+            .iter()
+            .filter_map(|s| Some(s.done?.saturating_sub(s.came?) + s.before))
+            .collect();
         let mean = waits.iter().sum::<u64>().checked_div(waits.len() as u64);
         let idle: u64 = l.idle.iter().map(|(from, to, _)| to.saturating_sub(*from)).sum();
         let done = l.steps.iter().filter_map(|s| s.done).max();
@@ -243,9 +250,9 @@ fn life(s: &Step, f: &Frame) -> String {
     let (y, color) = (f.y(s.sector), f.colors.get(&s.pid).copied().unwrap_or(COLORS - 1));
     let ms = |t: Option<u64>| t.map_or("-".into(), |t| format!("{:.3} ms", t as f64 / 1e6));
     let told = format!(
-        "{} of pid {}: came {}, sent {}, done {}. {}",
+        "{} of {}: came {}, sent {}, done {}. {}",
         s.what,
-        s.pid,
+        s.who,
         ms(s.came),
         ms(s.sent),
         ms(s.done),
@@ -264,7 +271,7 @@ fn life(s: &Step, f: &Frame) -> String {
         number(s.sent),
         number(s.done),
         escape(&s.what),
-        s.pid,
+        escape(&s.who),
         y,
         escape(&s.why),
         escape(&told),
@@ -282,16 +289,20 @@ fn short(sector: u64) -> String {
     }
 }
 
-fn key(colors: &BTreeMap<u32, usize>) -> String {
+fn key(lanes: &[Lane], colors: &BTreeMap<u32, usize>) -> String {
     let mut out = String::new();
+    let called = |pid: u32| {
+        let of = lanes.iter().flat_map(|l| &l.steps).find(|s| s.pid == pid);
+        of.map_or_else(String::new, |s| escape(&s.who).to_string())
+    };
     for (pid, color) in colors.iter().take(COLORS - 1) {
-        let _ = write!(out, "<span><i class=\"p{color}\"></i>pid {pid}</span>");
+        let _ = write!(out, "<span><i class=\"p{color}\"></i>{}</span>", called(*pid));
     }
     match colors.len() {
         0..COLORS => {}
         COLORS => {
             let last = colors.keys().next_back().copied().unwrap_or_default();
-            let _ = write!(out, "<span><i class=\"p{}\"></i>pid {last}</span>", COLORS - 1);
+            let _ = write!(out, "<span><i class=\"p{}\"></i>{}</span>", COLORS - 1, called(last));
         }
         n => {
             let _ = write!(
@@ -315,8 +326,10 @@ mod tests {
             Step {
                 what: format!("R{sector}+8"),
                 pid: sector as u32,
+                who: format!("pid {sector}"),
                 sector,
                 sectors: 8,
+                before: 0,
                 came: Some(0),
                 sent: Some(n * 5_000_000),
                 done: Some((n + 1) * 5_000_000),

@@ -182,7 +182,9 @@ pub fn measures(record: &Record) -> Vec<Measure> {
         put(&mut out, "fairness.jain".into(), "", index, Better::Higher);
     }
     // How true the disk was to its model is a property of the run, not of a scheduler.
-    for m in record.metrics.iter().filter(|m| m.name != TIMING_DEVIATION) {
+    // Neither are the start without load, and how many times as long one with load takes.
+    let references = [TIMING_DEVIATION, "startup_idle", "slowdown"];
+    for m in record.metrics.iter().filter(|m| !references.contains(&&*m.name)) {
         let Some(higher) = m.higher_is_better else { continue };
         let better = if higher { Better::Higher } else { Better::Lower };
         // A metric of the record replaces one derived above: it comes from the tool itself.

@@ -64,6 +64,17 @@ fn ends(low: f64, high: f64, unit: &str) -> [String; 2] {
 /// Most digits more than usual that tell two ends apart.
 const MORE: usize = 6;
 
+/// A number in the unit in which [`value`] shows another that stands beside it, unless it would have no digits there.
+#[must_use]
+pub fn value_beside(v: f64, other: f64, unit: &str) -> String {
+    let (by, word) = scale(other, unit);
+    let shown = (v / by).abs();
+    if word == scale(v, unit).1 || !(0.01..10_000.0).contains(&shown) {
+        return value(v, unit);
+    }
+    format!("{}{word}", three_digits(v / by))
+}
+
 /// The factor and word by which [`value`] shows a number.
 fn scale(v: f64, unit: &str) -> (f64, String) {
     let of = |steps: &[(f64, &str)]| {

@@ -10,7 +10,7 @@ use iosched_host::HostError;
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Identity, Programs, SeenBio};
 use iosched_schedulers::TaskInfo;
-use iosched_types::Bytes;
+use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files::{OnFiles, ROOM, on_device};
 
@@ -51,12 +51,17 @@ pub(crate) fn simulate(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
-    let (mut host, fio, old, failed) = run(trial, progress, |host| {
+    let (mut host, fio, old, failed, begun) = run(trial, progress, |host| {
         if trial.collect.dispatches {
             host.collect_dispatches();
         }
     })?;
     let points = record::points(host.take_dispatches(), |task| task);
+    let seen = trial.tape.map(|keep| {
+        let jobs = &trial.jobs().jobs;
+        let job = |t: u32| jobs.get(t.checked_sub(1)? as usize).map(|j| (j.thread, j.name.clone()));
+        programs::seen(&mut host, (keep, begun), job)
+    });
     let cpu =
         |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
     let ran = trial.jobs().jobs.iter().zip(fio.take_stats()).zip(fio.errors()).enumerate();
@@ -64,6 +69,7 @@ pub(crate) fn simulate(
         ran.map(|(i, ((job, stats), error))| Ran { job, stats, cpu: cpu(i), error }).collect();
     let mut record = record::of_jobs(trial, &host.queue, host.tl.now, ran, false);
     record.dispatches = points;
+    record.seen = seen;
     record.elapsed = host.measured().elapsed;
     record.threads_cpu = host.measured().threads_cpu;
     record.warnings.extend(old);
@@ -87,7 +93,7 @@ pub(crate) fn simulate(
 /// The first bios of such a trial, at most so many.
 pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
-    let (mut host, _, _, failed) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
+    let (mut host, _, _, failed, _) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
     failed.map_or(Ok(()), Err)?;
     host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.take_bios())
@@ -97,14 +103,14 @@ pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError>
 pub(crate) fn commands(trial: &Trial) -> Result<Vec<Issue>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
     let collect = |host: &mut Programs| host.queue.out_mut().issues = Some(Vec::new());
-    let (mut host, _, _, failed) = run(trial, &mut go_on, collect)?;
+    let (mut host, _, _, failed, _) = run(trial, &mut go_on, collect)?;
     failed.map_or(Ok(()), Err)?;
     host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.queue.out_mut().issues.take().unwrap_or_default())
 }
 
-/// What has run, a warning, and why a job failed, if one did.
-type Done = (Programs, Arc<OnFiles>, Option<Warning>, Option<SimError>);
+/// What has run, a warning, why a job failed, if one did, and when the jobs began.
+type Done = (Programs, Arc<OnFiles>, Option<Warning>, Option<SimError>, Nanos);
 
 /// Prepares the files and runs the jobs. `collect` is called before. A job that fails ends alone, as in fio.
 fn run(
@@ -140,13 +146,17 @@ fn run(
         host.mount_cold();
     }
     host.beside = replay::beside(trial, &mut host.queue);
+    let begun = host.tl.now;
+    if let Some(keep) = trial.tape {
+        host.queue.record(keep);
+    }
     let ran = host.run(fio.measured(), &mut *go_on);
     let failed = match ran.and_then(|()| host.until_beside_ends(go_on)) {
         Ok(()) => None,
         Err(e @ HostError::Program { .. }) => Some(in_words(trial, e, false)),
         Err(e) => return Err(e.into()),
     };
-    Ok((host, fio, old, failed))
+    Ok((host, fio, old, failed, begun))
 }
 
 /// fio's processes by the names of their jobs. The first task is fio itself.

@@ -18,6 +18,7 @@ pub mod scenario;
 mod stack;
 mod taped;
 pub mod validate;
+pub mod window;
 
 pub use error::SimError;
 pub use mount::room_for_users;

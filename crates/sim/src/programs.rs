@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use iosched_block::Keep;
+use iosched_experiment::record::Seen;
 use iosched_experiment::{
     ABSENT, BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
     ONLY_REAL, OPERATION, ProgramWork, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial,
     Warning,
 };
 use iosched_host::cpu::Costs;
-use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
+use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats, Who};
 use iosched_syscalls::recorder::{Recorder, Recording};
 use iosched_syscalls::{Birth, Part};
-use iosched_types::{Bytes, LatencyHistogram, Nanos};
+use iosched_types::{Bytes, LatencyHistogram, Nanos, TaskId};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::programs::{Descriptor, Figure, Periodic};
 use iosched_workloads::strace::Replay;
@@ -20,7 +22,7 @@ use iosched_workloads::strace::Replay;
 use crate::error::SimError;
 use crate::run::Progress;
 use crate::stack::stack;
-use crate::{ignored, mount, one_tag, record, replay};
+use crate::{ignored, mount, one_tag, record, replay, taped};
 use iosched_vfs::fs::FileSystem as _;
 
 /// A machine with everything done that comes before the measured part, and that part.
@@ -118,6 +120,10 @@ pub(crate) fn simulate(
         host.mount_cold();
     }
     host.beside = replay::beside(trial, &mut host.queue);
+    let begun = host.tl.now;
+    if let Some(keep) = trial.tape {
+        host.queue.record(keep);
+    }
     host.run(started.run, go_on)?;
     host.until_beside_ends(go_on)?;
     let dispatches = host.take_dispatches();
@@ -143,6 +149,8 @@ pub(crate) fn simulate(
     record.warnings.extend(ignored::settings(trial));
     record.warnings.extend(one_tag::warning(&trial.id, &record.scheduler));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
+    let name = |t| record.jobs.iter().find(|j| j.pid == t).map(|j| (t, j.name.clone()));
+    record.seen = trial.tape.map(|keep| seen(&mut host, (keep, begun), name));
     replay::add(trial, &host.beside, &mut record);
     host.rest(trial.host.watched_after, go_on)?;
     record.provenance.extend(provenance(trial, &host));
@@ -151,6 +159,25 @@ pub(crate) fn simulate(
     }
     Ok(record)
 }
+
+/// What was recorded of a host. `task` has pid and name of a task.
+pub(crate) fn seen(
+    host: &mut Programs,
+    keep: (Keep, Nanos),
+    task: impl Fn(u32) -> Option<(u32, String)>,
+) -> Box<Seen> {
+    let whose: Vec<Who> = (0..).map_while(|c| host.who_has(c)).collect();
+    let who = |context: TaskId| match whose.get(context as usize).copied() {
+        Some(Who::Task(t)) => task(t).unwrap_or_else(|| (t, format!("task {t}"))),
+        // Numbers that no task has.
+        Some(Who::Thread(n)) => (u32::MAX - n, THREADS[n as usize % THREADS.len()].into()),
+        None => (u32::MAX, "other".into()),
+    };
+    taped::seen((&mut host.queue, &host.tl), keep, who)
+}
+
+/// The threads of the kernel that submit I/O.
+const THREADS: [&str; 6] = ["flusher", "journal", "evict", "kworker", "end-io", "end-log"];
 
 /// Puts what a run of programs came to into a record: its tasks as jobs, its metrics, what is to be known of the load.
 /// The same for every backend.

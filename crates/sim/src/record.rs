@@ -456,12 +456,14 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         (None, beside) => beside.map_or(t, |b| b.pid),
     };
     let dispatches = points(issues, pid);
-    let seen = trial.taped.then(|| {
-        let Machine { queue, tasks, beside, .. } = &mut machine;
-        taped::seen(queue, trial.start_at, |t| match (tasks.get(t as usize), beside.task(t)) {
-            (Some(t), _) => (t.job.spec().thread, t.job.spec().name.clone()),
-            (None, Some(t)) => (t.pid, t.name.clone()),
-            (None, None) => (t, String::new()),
+    let seen = trial.tape.map(|keep| {
+        let Machine { queue, tasks, tl, beside, .. } = &mut machine;
+        taped::seen((queue, tl), (keep, trial.start_at), |t| {
+            match (tasks.get(t as usize), beside.task(t)) {
+                (Some(t), _) => (t.job.spec().thread, t.job.spec().name.clone()),
+                (None, Some(t)) => (t.pid, t.name.clone()),
+                (None, None) => (t, String::new()),
+            }
         })
     });
     let io_logs = iolog_write::texts(machine.tasks.iter().map(|t| &t.job));
@@ -481,7 +483,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let mut record = Record {
         series,
         dispatches,
-        seen: seen.flatten(),
+        seen,
         io_logs,
         elapsed: machine.tl.now,
         status: failed.map_or(record.status.clone(), Status::Failed),

@@ -37,8 +37,8 @@ pub(crate) fn simulate(
     let end = if trace.mode.is_open() { trace.recording.measured.span } else { 0 };
     let go_on = &mut |now| progress(Progress { now, end });
     let mut player = build(trial, trace, trace.mode)?;
-    if trial.taped {
-        player.queue.record();
+    if let Some(keep) = trial.tape {
+        player.queue.record(keep);
     }
     if trial.collect.dispatches {
         player.collect_dispatches();
@@ -86,8 +86,8 @@ fn of(trial: &Trial, trace: &TraceWork, player: &mut Player) -> Record {
     let issues = player.take_dispatches();
     let pid = |t: u32| recording.tasks.get(t as usize).map_or(t, |t| t.pid);
     let dispatches = record::points(issues, pid);
-    let seen = trial.taped.then(|| {
-        taped::seen(&mut player.queue, trial.start_at, |t| {
+    let seen = trial.tape.map(|keep| {
+        taped::seen((&mut player.queue, &player.tl), (keep, trial.start_at), |t| {
             let task = recording.tasks.get(t as usize).cloned().unwrap_or_default();
             (task.pid, task.name)
         })
@@ -96,7 +96,7 @@ fn of(trial: &Trial, trace: &TraceWork, player: &mut Player) -> Record {
     record.jobs = jobs(trial, recording, &player.played().tasks);
     record.series = series(player);
     record.dispatches = dispatches;
-    record.seen = seen.flatten();
+    record.seen = seen;
     record.elapsed = now;
     let sides = all(&player.played().tasks);
     let took = now.saturating_sub(trial.start_at);

@@ -75,8 +75,8 @@ fn direct(
     if trial.collect.dispatches {
         machine.collect_dispatches();
     }
-    if trial.taped {
-        machine.queue.record();
+    if let Some(keep) = trial.tape {
+        machine.queue.record(keep);
     }
     let end = expected_end(trial);
     if trial.collect.series {

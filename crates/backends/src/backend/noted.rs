@@ -92,7 +92,9 @@ pub(super) fn provenance(
     now: &[QueueState],
 ) {
     let depths = disks.tag_depths();
-    let before = disks.before().unwrap_or_default();
+    if let Some(before) = disks.before() {
+        before.note_as_base(record);
+    }
     let disks = disks.names();
     let describe = |name: &str| crate::discover::Disk::read(&SysRoot::default(), name, None);
     let (Some(disk), Some(queue)) = (disks.first().map(|d| describe(d)), now.first()) else {
@@ -109,7 +111,6 @@ pub(super) fn provenance(
     put("device.by-id", disk.by_id.first().cloned().unwrap_or_default());
     put("target", place.shown.to_string());
     put("scheduler", queue.scheduler.clone().unwrap_or_default());
-    put(iosched_experiment::record::DEFAULT_SCHEDULER, before);
     for (name, value) in &queue.attributes {
         put(&format!("queue.{name}"), value.clone());
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use iosched_experiment::record::{DEFAULT_SCHEDULER, Record};
 use iosched_types::SECTOR;
 
 use crate::parse::{scheduler, tags};
@@ -77,6 +78,13 @@ impl QueueState {
             })
             .collect();
         QueueState { scheduler: list.current, offered: list.names, attributes, tunables }
+    }
+
+    /// Notes its scheduler as the one that the disk had before a run: verdicts compare with it.
+    pub fn note_as_base(&self, record: &mut Record) {
+        if let Some(name) = self.scheduler.as_ref().filter(|n| !n.is_empty()) {
+            record.provenance.insert(DEFAULT_SCHEDULER.into(), name.clone());
+        }
     }
 }
 

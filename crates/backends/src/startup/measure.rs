@@ -277,22 +277,22 @@ fn job_file(held: &str, what: &Startup) -> (String, Vec<String>) {
     (text, names)
 }
 
-/// As a record has it: `startup_time` (censored at the limit), `slowdown` against the idle baseline, and
-/// the throughput of the disks over the load's whole period.
+/// As a record has it: `startup_time` (censored at the limit), the idle baseline and the `slowdown` against it, by which nothing
+/// is judged, and the throughput of the disks over the load's whole period.
 #[must_use]
 pub fn metrics(start: Start, idle: f64) -> Vec<Metric> {
-    let metric = |name: &str, value: f64, unit: &str, higher, censored| Metric {
+    let metric = |name: &str, value: f64, unit: &str, higher: Option<bool>, censored| Metric {
         name: name.into(),
         value,
         unit: unit.into(),
-        higher_is_better: Some(higher),
+        higher_is_better: higher,
         censored,
     };
     vec![
-        metric("startup_time", start.seconds, "s", false, start.censored),
-        metric("startup_idle", idle, "s", false, false),
-        metric("slowdown", start.seconds / idle.max(1e-9), "x", false, start.censored),
-        metric("throughput", start.throughput / 1e6, "MB/s", true, false),
+        metric("startup_time", start.seconds, "s", Some(false), start.censored),
+        metric("startup_idle", idle, "s", None, false),
+        metric("slowdown", start.seconds / idle.max(1e-9), "x", None, start.censored),
+        metric("throughput", start.throughput / 1e6, "MB/s", Some(true), false),
     ]
 }
 

@@ -72,10 +72,10 @@ impl Disks {
         self.sessions.iter().map(Session::device).collect()
     }
 
-    /// The scheduler that the first had before the experiment.
+    /// How the first was set before the experiment.
     #[must_use]
-    pub fn before(&self) -> Option<String> {
-        self.sessions.first()?.before().scheduler.clone()
+    pub fn before(&self) -> Option<&QueueState> {
+        self.sessions.first().map(Session::before)
     }
 
     /// Switches all; the kernel's own name for the scheduler.

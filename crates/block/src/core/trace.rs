@@ -53,13 +53,16 @@ pub struct Trace {
 #[derive(Debug, Default)]
 pub(crate) struct Explain {
     trace: Option<Trace>,
+    /// So many events are kept.
+    most: usize,
     idle_since: Option<Nanos>,
 }
 
 impl Explain {
     /// From now on decisions are collected.
-    pub(crate) fn start(&mut self) {
+    pub(crate) fn start(&mut self, most: usize) {
         self.trace = Some(Trace::default());
+        self.most = most;
     }
 
     /// Whether they are.
@@ -75,7 +78,8 @@ impl Explain {
     }
 
     pub(crate) fn push(&mut self, event: TraceEvent) {
-        if let Some(trace) = &mut self.trace {
+        let most = self.most;
+        if let Some(trace) = self.trace.as_mut().filter(|t| t.events.len() < most) {
             trace.events.push(event);
         }
     }
@@ -98,10 +102,9 @@ impl Explain {
             stats.idled += now - from;
             stats.idles += 1;
         }
-        if let Some(trace) = &mut self.trace
-            && let Some((from, task, reason)) = trace.idle.take()
-        {
-            trace.events.push(TraceEvent::Idle { from, to: now, task, reason });
+        let idle = self.trace.as_mut().and_then(|t| t.idle.take());
+        if let Some((from, task, reason)) = idle {
+            self.push(TraceEvent::Idle { from, to: now, task, reason });
         }
     }
 

@@ -24,7 +24,12 @@ impl Queue {
 
     /// Turns on the collection of decisions with reasons.
     pub fn explain(&mut self) {
-        self.core.explain.start();
+        self.explain_at_most(usize::MAX);
+    }
+
+    /// As [`explain`](Self::explain), but only the first so many decisions.
+    pub fn explain_at_most(&mut self, most: usize) {
+        self.core.explain.start(most);
         self.core.sched.explain();
     }
 

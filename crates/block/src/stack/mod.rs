@@ -30,7 +30,7 @@ pub use balance::Why;
 pub use ledger::{LegStats, Routed};
 use legs::Legs;
 use tape::Tape;
-pub use tape::Taped;
+pub use tape::{Keep, Reel, Taped, Waits};
 
 /// One disk, or several as one.
 #[derive(Debug)]
@@ -427,16 +427,20 @@ impl Stack {
 
 /// A recording of bios.
 impl Stack {
-    /// Notes all bios from now on.
-    pub fn record(&mut self) {
+    /// Notes bios from now on.
+    pub fn record(&mut self, keep: Keep) {
         self.out_mut().issues.get_or_insert_default();
-        self.tape = Some(Box::default());
+        self.tape = Some(Box::new(Tape::new(keep)));
     }
 
     #[cold]
     fn note(&mut self, now: Nanos, bio: &Bio, resumed: bool) {
-        if let Some(tape) = self.tape.as_mut().filter(|_| !resumed) {
+        let Some(tape) = self.tape.as_mut() else { return };
+        if !resumed {
             tape.submit(now, bio);
+        }
+        if let Some(most) = tape.opens(now) {
+            self.legs().each(|leg| leg.explain_at_most(most));
         }
     }
 
@@ -460,10 +464,10 @@ impl Stack {
         self.tape = Some(tape);
     }
 
-    /// The bios that were noted, and how many there was no room for.
+    /// What was noted.
     #[must_use]
-    pub fn take_tape(&mut self) -> (Vec<Taped>, u64) {
-        self.tape.take().map_or((Vec::new(), 0), |t| (t.bios, t.left_out))
+    pub fn take_tape(&mut self) -> Reel {
+        self.tape.take().map_or_else(Reel::default, |t| t.into_reel())
     }
 }
 

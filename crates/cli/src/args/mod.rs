@@ -214,20 +214,42 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iosched explain examples/scenarios/bfq-idle-6.12.toml\n  \
-                        iosched explain examples/scenarios/bfq-idle-6.12.toml mq-deadline bfq --html steps.html")]
+                        iosched explain examples/scenarios/bfq-idle-6.12.toml mq-deadline bfq --html steps.html\n  \
+                        iosched explain --from desktop bfq mq-deadline\n  \
+                        iosched explain --from desktop bfq mq-deadline --at 12s --window 200ms --html why.html")]
 pub(crate) struct ExplainArgs {
-    /// Scenario file: requests with times and processes.
-    #[arg(value_name = "SCENARIO.toml")]
-    pub(crate) file: String,
+    /// Scenario file: requests with times and processes. With --from, a scheduler.
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "from")]
+    pub(crate) file: Option<String>,
     /// Schedulers in place of the scenario's, side by side, up to four.
     #[arg(value_name = "SCHEDULER", num_args = 0..=4)]
     pub(crate) schedulers: Vec<String>,
+    /// Run a simulated trial of a stored result again under two to four of its schedulers, and show where the first two differ most.
+    #[arg(long, value_name = "RESULT")]
+    pub(crate) from: Option<String>,
+    /// Device of that trial (default: that of the verdict).
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) device: Option<String>,
+    /// Workload of that trial (default: that of the ask that decides).
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) workload: Option<String>,
+    /// Its repetition (default: the first).
+    #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) run: Option<u32>,
+    /// Show the trial from this time on, counted from where it is measured, rather than where the two differ most.
+    #[arg(long, value_name = "TIME", requires = "from")]
+    pub(crate) at: Option<String>,
+    /// Length of what is shown (default: that of some forty requests; at most 10,000 requests are).
+    #[arg(long, value_name = "TIME", requires = "from")]
+    pub(crate) window: Option<String>,
     /// Write a page that plays them in step: what waits, where the head is, why.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Form.
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
 }
 
 #[derive(Debug, Args)]

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         RunFormat::Table if !args.quiet => {
             let report = terminal::report(&all, look_of(args.look, to_file, noise));
             let stored = stored.first().filter(|_| stored.len() == 1).map(|_| title);
-            report.text + &hints::after(&report.verdicts, args.look, stored)
+            report.text + &hints::after((&report.verdicts, &all), args.look, stored)
         }
         format => render(title, &all, format, args.look, (to_file, noise))?,
     };

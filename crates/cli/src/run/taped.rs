@@ -34,7 +34,7 @@ pub(super) fn begin<'a>(file: &'a Path, plans: &mut [Vec<Trial>]) -> Outcome<Tra
                 "fio jobs on a device and block traces are recorded",
             ));
         }
-        trial.taped = true;
+        trial.tape = Some(iosched_block::Keep::All);
         number += 1;
     }
     let traces = Traces { file, form, several: number > 1 };

@@ -39,53 +39,99 @@ fn at_least(c: &Cell) -> &'static str {
     if c.censored() > 0 { "> " } else { "" }
 }
 
-/// The rows and heads of the table.
-pub(crate) fn matrix(view: &View, panels: &[Panel]) -> String {
-    let columns: Vec<Vec<usize>> = (0..view.devices.len()).map(|d| runs_of(view, d)).collect();
-    let mut out = String::from(
-        "<caption class=\"vh\">Every measure of every scheduler against the base; arrow keys walk the cells, Enter opens the measure</caption><colgroup><col class=\"cl\">",
-    );
-    for c in &columns {
-        out.push_str("<col class=\"cf\">");
-        out.push_str(&"<col>".repeat(c.len().saturating_sub(1)));
-    }
-    out.push_str("</colgroup>");
-    head(&mut out, view, &columns);
-    for p in panels {
-        let rows: Vec<_> = p.rows.iter().filter(|r| view.tests[r.test].head).collect();
-        if rows.is_empty() {
-            continue;
-        }
-        let span = 1 + columns.iter().map(Vec::len).sum::<usize>();
-        let _ = write!(
-            out,
-            "<tbody><tr class=\"wl\"><th colspan=\"{span}\" scope=\"rowgroup\">{}</th></tr>",
-            escape(&p.title)
-        );
-        for r in rows {
-            let test = &view.tests[r.test];
-            if test.cells.iter().all(|c| c.summary.is_none()) {
-                continue;
+/// More columns than this are too narrow: then devices stand below each other ...
+const MANY: usize = 18;
+/// ... as many side by side as have so many columns.
+const BESIDE: usize = 14;
+
+/// Which devices stand side by side. The script does the same.
+fn groups(columns: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let all: usize = columns.iter().map(Vec::len).sum();
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    let mut taken = 0;
+    for (d, c) in columns.iter().enumerate() {
+        taken += c.len();
+        match out.last_mut().filter(|_| all <= MANY || taken <= BESIDE) {
+            Some(group) => group.push(d),
+            None => {
+                out.push(vec![d]);
+                taken = c.len();
             }
-            let id = escape(&r.id);
-            let _ = write!(
-                out,
-                "<tr data-m=\"{id}\"><th class=\"rl\" scope=\"row\"><a href=\"#{id}\">{}</a></th>",
-                escape(&r.line)
-            );
-            for (d, runs) in columns.iter().enumerate() {
-                cells(&mut out, view, test, d, runs);
-            }
-            out.push_str("</tr>");
         }
-        out.push_str("</tbody>");
     }
     out
 }
 
-fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
-    out.push_str("<thead><tr><th class=\"rl\" rowspan=\"3\">Measure</th>");
-    for (d, c) in columns.iter().enumerate() {
+/// The rows and heads of the table.
+pub(crate) fn matrix(view: &View, panels: &[Panel]) -> String {
+    let columns: Vec<Vec<usize>> = (0..view.devices.len()).map(|d| runs_of(view, d)).collect();
+    let groups = groups(&columns);
+    let wide = |g: &[usize]| g.iter().map(|d| columns[*d].len()).sum::<usize>();
+    let mut out = String::from(
+        "<caption class=\"vh\">Every measure of every scheduler against the base; arrow keys walk the cells, Enter opens the measure</caption><colgroup><col class=\"cl\">",
+    );
+    let widest = groups.iter().max_by_key(|g| wide(g)).cloned().unwrap_or_default();
+    for d in widest {
+        out.push_str("<col class=\"cf\">");
+        out.push_str(&"<col>".repeat(columns[d].len().saturating_sub(1)));
+    }
+    out.push_str("</colgroup>");
+    for (n, g) in groups.iter().enumerate() {
+        let of: Vec<String> = g.iter().map(|d| format!("d{d}")).collect();
+        let of = if groups.len() > 1 { of.join(" ") } else { String::new() };
+        head(&mut out, view, (&columns, g), (n, &of));
+        let span = 1 + wide(g);
+        for p in panels {
+            let rows = rows(view, p, (&columns, g));
+            if !rows.is_empty() {
+                let class = if of.is_empty() { of.clone() } else { format!(" class=\"{of}\"") };
+                let title = escape(&p.title);
+                let _ = write!(
+                    out,
+                    "<tbody{class}><tr class=\"wl\"><th colspan=\"{span}\" scope=\"rowgroup\">{title}</th></tr>{rows}</tbody>"
+                );
+            }
+        }
+    }
+    out
+}
+
+/// The measures of a workload on some devices.
+fn rows(view: &View, p: &Panel, (columns, devices): (&[Vec<usize>], &[usize])) -> String {
+    let mut out = String::new();
+    for r in p.rows.iter().filter(|r| view.tests[r.test].head) {
+        let test = &view.tests[r.test];
+        if test.cells.iter().all(|c| c.summary.is_none()) {
+            continue;
+        }
+        let id = escape(&r.id);
+        let _ = write!(
+            out,
+            "<tr data-m=\"{id}\"><th class=\"rl\" scope=\"row\"><a href=\"#{id}\">{}</a></th>",
+            escape(&r.line)
+        );
+        for d in devices {
+            cells(&mut out, view, test, *d, &columns[*d]);
+        }
+        out.push_str("</tr>");
+    }
+    out
+}
+
+/// The heads of some devices' columns: those of the first group are the table's.
+fn head(
+    out: &mut String,
+    view: &View,
+    (columns, devices): (&[Vec<usize>], &[usize]),
+    (group, of): (usize, &str),
+) {
+    let (open, row, close) = match group {
+        0 => ("<thead>".to_string(), "<tr>", "</thead>"),
+        _ => (format!("<tbody class=\"{of} hd\">"), "<tr class=\"h\">", "</tbody>"),
+    };
+    let each = || devices.iter().map(|d| (*d, &columns[*d]));
+    let _ = write!(out, "{open}{row}<th class=\"rl\" rowspan=\"3\">Measure</th>");
+    for (d, c) in each() {
         let _ = write!(
             out,
             "<th class=\"dev d{d}\" colspan=\"{}\" scope=\"colgroup\">{}</th>",
@@ -93,9 +139,9 @@ fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
             escape(&view.devices[d])
         );
     }
-    out.push_str("</tr><tr>");
+    let _ = write!(out, "</tr>{row}");
     let now = |r: &usize| view.names[view.runs[*r].scheduler].now();
-    for (d, c) in columns.iter().enumerate() {
+    for (d, c) in each() {
         let n = c.iter().filter(|r| now(r)).count();
         for (count, title, class) in
             [(n, "in this kernel", " fst"), (c.len() - n, "not in this kernel", " old")]
@@ -108,8 +154,8 @@ fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
             }
         }
     }
-    out.push_str("</tr><tr>");
-    for (d, c) in columns.iter().enumerate() {
+    let _ = write!(out, "</tr>{row}");
+    for (d, c) in each() {
         for (k, r) in c.iter().enumerate() {
             let s = view.runs[*r].scheduler;
             let name = &view.names[s];
@@ -128,7 +174,7 @@ fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
             );
         }
     }
-    out.push_str("</tr></thead>");
+    let _ = write!(out, "</tr>{close}");
 }
 
 fn cells(out: &mut String, view: &View, test: &Test, d: usize, runs: &[usize]) {

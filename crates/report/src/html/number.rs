@@ -158,20 +158,6 @@ pub(crate) fn ratio(q: f64) -> String {
     decimals(q, digits)
 }
 
-/// A change: `+12 %`, `−3.4 %`; from doubling on `2.70×`.
-pub(crate) fn change(q: f64) -> String {
-    let percent = (q - 1.0) * 100.0;
-    if percent.abs() < 0.05 {
-        return "±0 %".into();
-    }
-    if q >= 1.995 {
-        return format!("{}×", ratio(q));
-    }
-    let digits = if percent.abs() >= 9.95 { 0 } else { 1 };
-    let sign = if percent < 0.0 { "−" } else { "+" };
-    format!("{sign}{} %", decimals(percent.abs(), digits))
-}
-
 /// A place in per cent of a width: one decimal at most.
 pub(crate) fn place(x: f64) -> String {
     let t = format!("{x:.1}");
@@ -211,8 +197,6 @@ mod tests {
             [0.5, 7.74, 44.8, 168.2, 0.0521].map(ratio),
             ["0.50", "7.74", "44.8", "168", "0.052"]
         );
-        assert_eq!([0.5, 1.039, 2.7, 0.9999].map(change), ["−50 %", "+3.9 %", "2.70×", "±0 %"]);
-        assert_eq!((change(f64::INFINITY), change(0.0)), ("∞×".into(), "−100 %".into()));
         assert_eq!(nine(1.0 / 3.0), 0.333_333_333);
         assert_eq!([place(12.04), place(3.26)], ["12", "3.3"]);
     }

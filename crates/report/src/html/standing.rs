@@ -2,7 +2,7 @@
 
 use iosched_results::stats::Better;
 
-use super::number::{change, ratio};
+use super::number::ratio;
 use super::view::{Cell, Pair, Test, UNJUDGED, View};
 
 /// Measurable, yet below one percent: shown, never shaded.
@@ -109,15 +109,12 @@ pub(crate) fn words(class: &str) -> &'static str {
     }
 }
 
-/// The change beside a bar.
-pub(crate) fn against(s: &Standing) -> String {
+/// What stands beside a bar: that of the matrix.
+pub(crate) fn against(test: &Test, s: &Standing) -> String {
     match (s.class.as_str(), s.ratio) {
         ("base", _) => "base".into(),
-        ("eq", _) => "=".into(),
+        ("eq", _) | (_, Some(_)) => times(test, s),
         (_, None) => String::new(),
-        ("nd" | "few", Some(q)) => format!("≈ {}", change(q)),
-        (_, Some(q)) if s.about => format!("~{}", change(q)),
-        (_, Some(q)) => change(q),
     }
 }
 

@@ -221,7 +221,7 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
         escape(&word),
         escape(&spread(s, axis, test)),
         words(&st.class),
-        against(&st),
+        against(test, &st),
         if view.single { String::new() } else { s.n.to_string() },
     )
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::{BackendKind, Record, Status};
 use iosched_results::cells::{CellKey, Cells, Line, judge_each, throughput_of, usual_base};
-use iosched_results::stats::{Judged, Observation, Sample, VerdictOptions, mean_of};
+use iosched_results::stats::{Judged, Observation, Sample, VerdictOptions, centre_of};
 
 use super::figures::Figures;
 
@@ -136,10 +136,10 @@ impl Row<'_> {
         self.runs.iter().any(|(r, _)| r.halves_differ())
     }
 
-    /// Mean over the runs.
+    /// The figure of the runs.
     pub(super) fn mean(&self, f: impl Fn(&Figures) -> f64) -> Option<f64> {
         let values: Vec<f64> = self.runs.iter().map(|(_, x)| f(x)).collect();
-        mean_of(&values).filter(|v| v.is_finite())
+        centre_of(&values).filter(|v| v.is_finite())
     }
 
     pub(super) fn sample(&self, f: impl Fn(&Figures) -> f64) -> Sample {

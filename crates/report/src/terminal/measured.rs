@@ -1,7 +1,7 @@
 //! What workloads measure themselves: a chart for each figure, a table for each kind of operation.
 
 use iosched_experiment::{DURABLE_AFTER, DURABLE_BW, Metric, OF_ONE, absent_behind};
-use iosched_results::stats::mean_of;
+use iosched_results::stats::{centre_of, mean_of};
 use iosched_types::units::three_digits;
 
 use super::cells::{Place, Row};
@@ -31,7 +31,7 @@ const OF_TABLES: [(&str, &str); 6] = [
 /// A figure by name, unit, and whether more is better; `None` where neither is.
 type Name<'a> = (&'a str, &'a str, Option<bool>);
 
-/// A figure of a row: the mean of its runs, and whether one of them stopped at a limit.
+/// A figure of a row, and whether one of them stopped at a limit.
 type Value = (Option<f64>, bool);
 
 /// All figures. Those of operations come last.
@@ -78,8 +78,10 @@ pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
 fn value(row: &Row<'_>, name: &str) -> Value {
     let all = row.runs.iter().flat_map(|(r, _)| &r.metrics).filter(|m| m.name == name);
     let values: Vec<(f64, bool)> = all.map(|m| (m.value, m.censored)).collect();
-    let mean = mean_of(&values.iter().map(|v| v.0).collect::<Vec<_>>());
-    (mean, values.iter().any(|v| v.1))
+    let all: Vec<f64> = values.iter().map(|v| v.0).collect();
+    let beyond = values.iter().any(|v| v.1);
+    // Of values beyond a limit a bound of the mean is known.
+    (if beyond { mean_of(&all) } else { centre_of(&all) }, beyond)
 }
 
 fn column(title: &str, values: &[Value], higher: Option<bool>) -> Column {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::JobRecord;
 use iosched_results::answer::wrap;
 use iosched_results::cells::NO_REASON;
-use iosched_results::render::percent;
-use iosched_results::stats::{Judged, Test, Verdict, mean_of, summarize};
+use iosched_results::stats::{Judged, Test, Verdict, centre_of, summarize};
 use iosched_types::hist::{BINS, value_of};
 use iosched_types::units::{show_count, three_digits};
 
@@ -348,13 +347,14 @@ impl Side {
     }
 }
 
-/// `+12.3 % better`; a verdict needs repetitions.
+/// `1.12× better`: on the scale of all tables and pages. A verdict needs repetitions.
 fn change(j: Option<&Judged>, runs: usize) -> String {
     let Some(j) = j else { return String::new() };
     // Something is infinitely more than nothing.
     let more = j.base.mean == Some(0.0) && j.new.mean.is_some_and(|m| m > 0.0);
-    let percent = match j.ratio.filter(|r| r.is_finite()) {
-        Some(ratio) => percent(ratio),
+    let times = match j.ratio.filter(|r| r.is_finite()) {
+        Some(ratio) if ratio >= 9.95 => format!("{}×", three_digits(ratio)),
+        Some(ratio) => format!("{ratio:.2}×"),
         None if more => "∞×".into(),
         None => return "–".into(),
     };
@@ -371,7 +371,7 @@ fn change(j: Option<&Judged>, runs: usize) -> String {
         (Verdict::NotEnoughData, _) => "too few runs".into(),
         (Verdict::Invalid, _) => "invalid".to_string(),
     };
-    if runs > 1 { format!("{percent} {words}") } else { percent }
+    if runs > 1 { format!("{times} {words}") } else { times }
 }
 
 /// Names of jobs that did I/O, in the order of the file, and how many there are: of more than [`JOBS`] only those
@@ -418,14 +418,14 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
         for name in names {
             let each: Vec<Vec<Figures>> = p.rows.iter().map(|r| all_of(r, name)).collect();
             let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
-                each.iter().map(|e| mean_of(&e.iter().map(f).collect::<Vec<_>>())).collect()
+                each.iter().map(|e| centre_of(&e.iter().map(f).collect::<Vec<_>>())).collect()
             };
             let short: String = name.chars().take(13).collect();
             let few = each.iter().map(|e| e.iter().any(|f| f.few(RESOLVES_P99)));
             // Who only syncs has waited for no I/O: a percentile of 0 would be the best of all.
             let p99 = each.iter().map(|e| {
                 let known = e.iter().filter(|f| f.count > 0).map(|f| f.p99);
-                mean_of(&known.collect::<Vec<_>>())
+                centre_of(&known.collect::<Vec<_>>())
             });
             let p99: Vec<_> = p99.zip(few).collect();
             // A job that only trims moves no data.

@@ -329,3 +329,43 @@ fn a_description_stands_beside_the_title() {
     let page = html(&Input::from_records(options, &comparison.to_records()));
     assert!(page.contains("<h1>linux-4.12</h1><p>Seven I&#x2f;O schedulers on an HDD"));
 }
+
+/// What stands beside a bar is on the scale of the overview: times better. The same change in per cent would be a second figure of it.
+#[test]
+fn a_comparison_has_one_scale() {
+    let page = page_of(&synthetic::records(3, 4, 5));
+    let beside: Vec<&str> =
+        page.split("<td class=\"ch\"").skip(1).filter_map(|t| t.split("</td>").next()).collect();
+    assert!(beside.len() > 20);
+    assert!(beside.iter().all(|t| !t.contains('%') && !t.contains('×')), "{beside:?}");
+    let overview = page.split("id=\"mx\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let cells = overview.split("<span>").skip(1).filter_map(|t| t.split("</span>").next());
+    assert!(cells.clone().count() > 20 && cells.clone().all(|t| !t.contains('%')));
+}
+
+/// Thirty columns have no room for a figure: then devices stand below each other, each with its heads.
+#[test]
+fn many_columns_stand_below_each_other() {
+    let on = |devices: usize| {
+        let all = synthetic::records(2, 8, 2);
+        let one = all[0].trial.device.clone();
+        let all = all.into_iter().filter(move |r| r.trial.device == one);
+        let of = |r: iosched_experiment::Record| {
+            (0..devices).map(move |d| {
+                let mut r = r.clone();
+                r.trial.device = format!("disk-{d}");
+                r
+            })
+        };
+        page_of(&all.flat_map(of).collect::<Vec<_>>())
+    };
+    let page = on(3);
+    let overview = page.split("id=\"mx\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let columns = overview.split("</colgroup>").next().unwrap().matches("<col").count();
+    assert_eq!(columns, 2 + 8, "the group, the names, and eight schedulers");
+    assert_eq!(overview.matches("rowspan=\"3\">Measure").count(), 3);
+    assert!(overview.contains("<tbody class=\"d2 hd\"><tr class=\"h\">"));
+    let one = on(1);
+    let overview = one.split("id=\"mx\"").nth(1).unwrap().split("</table>").next().unwrap();
+    assert_eq!(overview.matches("rowspan=\"3\">Measure").count(), 1);
+}

@@ -13,8 +13,8 @@ use super::{Answer, Candidate};
 /// Goals that answers make of figures of their own choice.
 const GOALS: [&str; 6] =
     ["throughput", "latency", "fairness", "start-up time", "run time", "CPU time"];
-/// What the start of a command under load measures.
-const STARTUP: [&str; 4] = ["startup_time", "startup_idle", "slowdown", "throughput"];
+/// What the start of a command under load is judged by. The start without load is a reference.
+const STARTUP: [&str; 2] = ["startup_time", "throughput"];
 /// Figures of a direction of I/Os; a trim moves no data, and of syncs only their latencies are told.
 const RATES: [&str; 2] = ["bw", "iops"];
 const LATENCIES: [&str; 5] = ["mean", "p50", "p99", "p99.9", "p99.99"];

@@ -185,14 +185,19 @@ pub fn meaning(scheduler: &str, kernel: &str) -> Meaning {
 #[must_use]
 pub fn short_names<'a>(schedulers: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
     let all: BTreeSet<&str> = schedulers.into_iter().collect();
-    let family = |s: &str| s.split(['@', ' ']).next().unwrap_or_default().to_string();
-    let alone = |s: &&&str| all.iter().filter(|o| family(o) == family(s)).count() == 1;
-    let bare = |s: &&'a str| {
+    let bare = |s: &str| {
         let (family, rest) = s.split_once('@')?;
         let tail = rest.find(' ').map_or("", |at| &rest[at..]);
-        Some((*s, format!("{family}{tail}")))
+        Some(format!("{family}{tail}"))
     };
-    all.iter().filter(alone).filter_map(bare).collect()
+    let called = |s: &str| bare(s).unwrap_or_else(|| s.to_string());
+    let family = |s: &str| s.split(['@', ' ']).next().unwrap_or_default().to_string();
+    // All versions of a family keep their generations, or none does.
+    let clear = |s: &str| {
+        let of = || all.iter().filter(|o| family(o) == family(s));
+        of().all(|s| all.iter().filter(|o| called(o) == called(s)).count() == 1)
+    };
+    all.iter().filter(|s| clear(s)).filter_map(|s| Some((*s, bare(s)?))).collect()
 }
 
 /// The candidates of some records, in the order in which they occur.

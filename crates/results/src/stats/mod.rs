@@ -34,6 +34,12 @@ pub fn mean_of(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| summary::mean(values))
 }
 
+/// The figure of some runs, by the rule of [`Summary::centre`]; `None` for no values.
+#[must_use]
+pub fn centre_of(values: &[f64]) -> Option<f64> {
+    summary::centre(values)
+}
+
 /// Arithmetic mean and sample standard deviation (n − 1); zeros for none.
 #[must_use]
 pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {

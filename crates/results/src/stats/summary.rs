@@ -23,6 +23,9 @@ impl From<f64> for Observation {
 /// number of values, and from this size on both forms agree.
 pub const LARGE: usize = 30;
 
+/// Few values are skewed where the largest is over so many times the smallest.
+const FEW_TIMES: f64 = 2.0;
+
 /// How a confidence interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -31,7 +34,7 @@ pub enum CiMethod {
     Bca,
     /// The analytic form of the BCa interval (DiCiccio & Efron 1992), for more than [`LARGE`] values.
     Abc,
-    /// Student's t, for n of 2 to 4.
+    /// Student's t, for n of 2 to 4. Of few skewed values, on their logarithms.
     T,
     /// All values are equal: the interval has no width.
     Exact,
@@ -39,7 +42,7 @@ pub enum CiMethod {
     Published,
 }
 
-/// A 95 % confidence interval of the mean.
+/// A 95 % confidence interval of [`Summary::centre`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -80,10 +83,21 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The value of a bar: the mean, or the bound that it lies beyond.
+    /// The value of a bar, a table and a verdict: the mean, the median of few skewed values, or the bound that the mean lies
+    /// beyond.
     #[must_use]
     pub fn centre(&self) -> Option<f64> {
-        self.mean.or(self.bound)
+        let median = self.median.filter(|_| self.skewed());
+        median.or(self.mean).or(self.bound)
+    }
+
+    /// Few values of which one is over twice another: their mean is that of the largest, more than of the rest.
+    #[must_use]
+    pub fn skewed(&self) -> bool {
+        (2..=LARGE).contains(&self.n)
+            && self.censored == 0
+            && self.min > 0.0
+            && self.max > FEW_TIMES * self.min
     }
 
     /// Coefficient of variation SD/mean; `None` without a positive mean or with fewer than two values.
@@ -111,6 +125,19 @@ impl Summary {
             ..Summary::default()
         }
     }
+}
+
+/// As [`Summary::centre`], of values alone.
+pub(super) fn centre(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (min, max) = (*sorted.first()?, *sorted.last()?);
+    let n = sorted.len();
+    let ends = Summary { n, min, max, ..Summary::default() };
+    if ends.skewed() {
+        return Some(mean(&[sorted[(n - 1) / 2], sorted[n / 2]]));
+    }
+    Some(mean(values))
 }
 
 /// Sample mean; 0 for none.
@@ -165,6 +192,9 @@ pub fn summarize(observations: &[Observation], seed: u64) -> Summary {
     values.sort_by(f64::total_cmp);
     out.min = values[0];
     out.max = values[n - 1];
+    if out.skewed() {
+        out.ci = Some(of_logarithms(&values));
+    }
     // A censored value lies above its limit: the median is known while it falls on uncensored ones.
     let mut ranked: Vec<(f64, bool)> = observations
         .iter()
@@ -199,6 +229,22 @@ fn interval(values: &[f64], mean: f64, sd: f64, seed: u64) -> Interval {
     Interval { low: bounded(mean - half, least), high: mean + half, method: CiMethod::T }
 }
 
+/// The interval of the median of few skewed values: Student's on their logarithms, whose mean and median are one where they are
+/// spread evenly. It holds the median.
+fn of_logarithms(sorted: &[f64]) -> Interval {
+    let n = sorted.len();
+    let logs: Vec<f64> = sorted.iter().map(|v| v.ln()).collect();
+    let half = special::t_quantile(0.975, (n - 1) as f64) * sd(&logs) / (n as f64).sqrt();
+    let (m, middle) = (mean(&logs), [sorted[(n - 1) / 2], sorted[n / 2]]);
+    // From five values on, as with other intervals, none lies beyond them.
+    let (least, most) = if n >= 5 { (sorted[0], sorted[n - 1]) } else { (0.0, f64::INFINITY) };
+    Interval {
+        low: (m - half).exp().max(least).min(middle[0]),
+        high: (m + half).exp().min(most).max(middle[1]),
+        method: CiMethod::T,
+    }
+}
+
 /// Student's interval of few values knows no bounds. The mean of waits and rates cannot be below zero.
 fn bounded(low: f64, least: f64) -> f64 {
     if least >= 0.0 { low.max(0.0) } else { low }
@@ -214,8 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn few_skewed_values_have_their_median() {
+        let s = of(&[2.0, 2.2, 13.6]);
+        assert_eq!((s.centre(), centre(&[13.6, 2.0, 2.2])), (Some(2.2), Some(2.2)));
+        let ci = s.ci.unwrap();
+        assert!(ci.low <= 2.2 && ci.high >= 2.2 && ci.low > 0.0, "{ci:?}");
+        // Of two it is their mean.
+        assert_eq!(of(&[2.0, 13.6]).centre(), Some(7.8));
+        let even = of(&[2.0, 2.2, 3.0]);
+        assert_eq!((even.centre(), centre(&[2.0, 2.2, 3.0])), (even.mean, even.mean));
+        assert!(!of(&[0.0, 1.0, 9.0]).skewed() && !of(&[-1.0, 1.0]).skewed());
+    }
+
+    #[test]
     fn waits_have_no_interval_below_zero() {
-        let ci = of(&[0.2, 0.3, 1.0]).ci.unwrap();
+        let ci = of(&[0.5, 0.5, 1.0]).ci.unwrap();
         assert!(ci.low == 0.0 && ci.high > 1.0, "{ci:?}");
         assert!(of(&[-0.2, 0.3, 1.0]).ci.unwrap().low < 0.0, "what can be negative");
         assert_eq!(Summary::published(3, 1.0, 0.5, 0.1, 2.0).ci.unwrap().low, 0.0);
@@ -233,7 +292,12 @@ mod tests {
     fn methods_depend_on_n() {
         assert_eq!(of(&[1.0]).ci, None);
         assert_eq!(of(&[1.0, 2.0]).ci.map(|c| c.method), Some(CiMethod::T));
-        assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 6.0]).ci.map(|c| c.method), Some(CiMethod::Bca));
+        assert_eq!(of(&[3.0, 4.0, 4.5, 5.0, 6.0]).ci.map(|c| c.method), Some(CiMethod::Bca));
+        assert_eq!(
+            of(&[1.0, 2.0, 3.0, 4.0, 6.0]).ci.map(|c| c.method),
+            Some(CiMethod::T),
+            "skewed"
+        );
         assert_eq!(of(&[]).n, 0);
         // Resampling ends at a fixed size, so an interval of many rounds costs no more than reading them.
         let method = |n: usize| {

@@ -103,7 +103,7 @@ pub struct Judged {
     pub base: Summary,
     /// The other side's summary.
     pub new: Summary,
-    /// New over base: of the geometric means (of means where a value is zero; none where one is below, or the base is
+    /// New over base: of the geometric means, or medians where few values are skewed (of means where a value is zero; none where one is below, or the base is
     /// nothing: then differences are judged). A value beyond a limit counts as
     /// the limit, so with such values it is only about right ([`Judged::about`]).
     pub ratio: Option<f64>,
@@ -311,7 +311,7 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     }
     let found = match logarithms {
         Some((b, n)) => {
-            out.ratio = Some((n.mean - b.mean).exp());
+            out.ratio = Some(shown(bs, ns, (n.mean - b.mean).exp()));
             let pairs = pairing.0.get(c.kind).and_then(|prior| Some((shared(c)?, *prior)));
             let by_pairs = pairs.and_then(|(r, prior)| {
                 paired(Side::of(&r.iter().map(|r| r.1 - r.0).collect::<Vec<_>>()), prior)
@@ -347,6 +347,14 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
         _ => None,
     };
     (out, Some(d))
+}
+
+/// The ratio of what is shown. Of few skewed values that is the ratio of the medians, where it points the same way as the
+/// logarithms that are tested.
+fn shown(base: &Summary, new: &Summary, of_logarithms: f64) -> f64 {
+    let both = base.centre().zip(new.centre()).filter(|(b, _)| *b > 0.0);
+    let medians = both.map(|(b, n)| n / b).filter(|_| base.skewed() || new.skewed());
+    medians.filter(|r| (r - 1.0) * (of_logarithms - 1.0) > 0.0).unwrap_or(of_logarithms)
 }
 
 /// The same seeds gave the same values, or values that vary are the same in every round: a copy, whatever was recorded

@@ -115,10 +115,7 @@ pub(super) fn asked<'a>(
                     out.extend(place.together(name, all));
                 }
                 let alone = |job: &str| !numbered.iter().any(|(_, all)| all.contains(&job));
-                // The idle class asks for nothing.
-                let asks =
-                    several.iter().filter(|(job, ask)| *ask != Some(Ask::Idle) && alone(job));
-                out.extend(asks.filter_map(of));
+                out.extend(several.iter().filter(|(job, _)| alone(job)).filter_map(of));
                 if !dues.is_empty() {
                     out.extend(place.ask("", "all together", None));
                 }
@@ -130,6 +127,9 @@ pub(super) fn asked<'a>(
             (2..=JOBS).contains(&jobs.len()) && jobs.iter().any(|j| j.1 == Some(Ask::Share));
         for a in &mut out[from..] {
             a.behind = ranked && a.kind == Kind::Most && !first(&a.name);
+            // What the idle class moves is what others leave: how long a backup takes is no goal, but a price.
+            let idle = jobs.iter().any(|j| j.0 == a.name && j.1 == Some(Ask::Idle));
+            a.behind |= idle && jobs.len() > 1;
         }
     }
     names::name(&mut out);
@@ -228,9 +228,21 @@ impl<'a> Place<'a, '_> {
             }
             Some(Ask::Idle | Ask::Share | Ask::Due(_)) | None => (Kind::Most, self.first(&rates)),
         };
+        let moves = |kind: Kind, first: String| match prefix.split('/').nth(1) {
+            // A job that reads and writes is not told by half of it.
+            Some(job)
+                if rates[..2].iter().all(|r| self.first(std::slice::from_ref(r)).is_some()) =>
+            {
+                self.together(name, &[job]).map(|a| Asked { kind, ..a })
+            }
+            _ => Some(self.filled(name.into(), kind, first)),
+        };
+        if kind != Kind::Wait && !prefix.is_empty() {
+            return moves(kind, measure?);
+        }
         let asked = self.filled(name.into(), kind, measure?);
         let moved = (kind == Kind::Wait).then(|| self.first(&rates)).flatten();
-        let moved = moved.map(|m| self.filled(name.into(), Kind::Most, m));
+        let moved = moved.and_then(|m| moves(Kind::Most, m));
         Some(match moved {
             // Waits of the little that was served say nothing of the rest.
             Some(moved) if contradicts(&asked, &moved) => moved,
@@ -259,7 +271,7 @@ impl<'a> Place<'a, '_> {
         self.with(job.into(), kind, format!("job/{job}/share"), self.of.iter().map(of).collect())
     }
 
-    /// Figures that a program measures itself.
+    /// Figures that a program measures itself: those of the program, then one of each kind of its operations.
     fn own(&self) -> Vec<Asked<'a>> {
         let mut names: Vec<&String> = Vec::new();
         for m in self.of.iter().flatten().flat_map(|c| c.measures.keys()) {
@@ -267,13 +279,31 @@ impl<'a> Place<'a, '_> {
                 names.push(m);
             }
         }
+        let operation = |m: &str| {
+            let stem = m.strip_suffix(" latency").and_then(|m| m.rsplit_once(' ')).map(|(o, _)| o);
+            let of = stem.or_else(|| m.strip_suffix(" rate"))?;
+            names
+                .iter()
+                .any(|n| n.strip_suffix(" mean latency") == Some(of))
+                .then(|| of.to_string())
+        };
+        let speaks = |m: &str| {
+            let cells = || self.of.iter().flatten().filter(|c| !c.measures.is_empty());
+            let of = operation(m).unwrap_or_default();
+            let complete = |n: &String| cells().all(|c| c.measures.contains_key(n));
+            let first = ["p99", "p95", "mean"].map(|l| format!("{of} {l} latency"));
+            first.into_iter().find(complete).is_some_and(|n| n == m)
+        };
+        let (mut own, operations): (Vec<&String>, Vec<&String>) =
+            names.iter().copied().partition(|m| operation(m).is_none());
+        own.extend(operations.into_iter().filter(|m| speaks(m)));
         let of = |m: &&String| {
             let first = self.of.iter().flatten().find_map(|c| c.measures.get(*m));
             let time = first.is_some_and(|s| ["s", "ms", "us", "ns"].contains(&s.unit.as_str()));
             let kind = if time { Kind::Wait } else { Kind::Most };
             self.filled((*m).replace('_', " "), kind, (*m).clone())
         };
-        names.iter().take(OWN).map(of).collect()
+        own.iter().take(OWN).map(of).collect()
     }
 
     fn filled(&self, name: String, kind: Kind, measure: String) -> Asked<'a> {

@@ -9,7 +9,7 @@ use iosched_schedulers::registry::{family, resolve};
 use super::asks::{Asked, asked, twice};
 use super::facts::Device;
 use super::{Advice, Firmness, Kind, Other, Point, Row, Verdict, times};
-use crate::answer::Candidate;
+use crate::answer::{Candidate, short_names};
 use crate::cells::{Cells, usual_base};
 use crate::stats::{Better, Judged, Verdict as Says};
 
@@ -17,6 +17,8 @@ use crate::stats::{Better, Judged, Verdict as Says};
 const KEPT: f64 = 0.99;
 /// Of a share that is due, as much is met: slices and batches are coarse.
 const MET: f64 = 0.9;
+/// ... or all but so many hundredths of the whole.
+const POINTS: f64 = 5.0;
 /// Waits that are noticed, in ns: a frame, the limit of an immediate answer and of etcd's fsync, the limit of a train of
 /// thought.
 const NOTICED: [f64; 3] = [16.7e6, 100e6, 1e9];
@@ -137,6 +139,10 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
     let Some((new, old)) = new.zip(old) else {
         // Nothing at all is behind any figure.
         let way = new.is_some().cmp(&old.is_some());
+        // Where another job was to go first it is a price, and more is no gain.
+        if a.behind {
+            return Step { way: way.min(Ordering::Equal), ..LEVEL };
+        }
         let demand = way != Ordering::Equal;
         return Step { way, demand, log: 0.0, ..LEVEL };
     };
@@ -220,7 +226,8 @@ fn demands(asks: &[Asked<'_>], base: usize) -> Vec<Point> {
 pub(super) fn is_met(ask: Kind, value: f64) -> Option<bool> {
     match ask {
         Kind::Rate(n) => Some(value >= KEPT * n),
-        Kind::Share(n) => Some(value >= MET * n),
+        // Of a small share a point more or less is a large part.
+        Kind::Share(n) => Some(value >= MET * n || value >= n / 2.0 && n - value <= POINTS),
         _ => None,
     }
 }
@@ -243,12 +250,10 @@ fn family_of(scheduler: &str) -> String {
     scheduler.split(['@', ' ', '(']).next().unwrap_or_default().to_lowercase()
 }
 
-/// Families that have one version among the candidates, by the candidates' names.
+/// Names without generations, where these tell none apart.
 fn short(here: &[&Candidate]) -> BTreeMap<String, String> {
-    let own = || here.iter().map(|c| c.scheduler.as_str());
-    let alone = |s: &&str| own().filter(|o| family_of(o) == family_of(s)).count() == 1;
-    let bare = |s: &&str| s.split_once('@').is_some_and(|(_, g)| !g.contains(' '));
-    own().filter(|s| alone(s) && bare(s)).map(|s| (s.to_string(), family_of(s))).collect()
+    let names = short_names(here.iter().map(|c| c.scheduler.as_str()));
+    names.into_iter().map(|(name, short)| (name.to_string(), short)).collect()
 }
 
 /// The kernel's default for the device, where it is not among the candidates.
@@ -323,17 +328,22 @@ fn matrix(all: &[Standing], here: &[&Candidate], asks: &[Asked<'_>], base: usize
     out
 }
 
-/// The command that sets a scheduler, by its name in the kernel.
+/// The commands that set a scheduler, by its name in the kernel, and its tunables; empty where it has more than those.
 fn set(scheduler: &str) -> String {
-    // Behind a blank are settings: the name alone would set something else.
-    if scheduler.contains([' ', '(']) {
-        return String::new();
+    let mut words = scheduler.split(' ');
+    let name = family_of(words.next().unwrap_or_default());
+    let Ok(known) = family(&name) else { return String::new() };
+    let mut out = format!("echo {name} | sudo tee /sys/block/sdX/queue/scheduler");
+    for word in words {
+        let Some((tunable, value)) = word.split_once('=') else { return String::new() };
+        if !known.tunables.iter().any(|t| t.name == tunable) {
+            return String::new();
+        }
+        // Behind a colon is its unit.
+        let value = value.split(':').next().unwrap_or_default();
+        out += &format!("; echo {value} | sudo tee /sys/block/sdX/queue/iosched/{tunable}");
     }
-    let name = family_of(scheduler);
-    match family(&name) {
-        Ok(_) => format!("echo {name} | sudo tee /sys/block/sdX/queue/scheduler"),
-        Err(_) => String::new(),
-    }
+    out
 }
 
 /// Workloads whose rate changes; why, where they were given time to settle and did not.

@@ -1,7 +1,7 @@
 //! A verdict in one sentence of at most some 25 words, for places that have room for no more.
 
 use super::choose::is_met;
-use super::text::{all_called, amount, apart, called, firm, opening, short, shown, whole};
+use super::text::{all_called, amount, apart, beside, called, firm, opening, short, shown, whole};
 use super::{Advice, Kind, Point, Verdict};
 use crate::render::value;
 
@@ -80,7 +80,7 @@ impl Point {
     /// The figures under the scheduler of the verdict and under the base: (`7.98 of 8.00 MiB/s`, `1.77 MiB/s`).
     #[must_use]
     pub fn figures(&self) -> (String, String) {
-        (amount(self, self.value), shown(self.base_value, &self.unit))
+        (amount(self, self.value), beside(self))
     }
 }
 
@@ -95,7 +95,7 @@ fn more(n: usize, word: &str) -> String {
 
 /// `film 7.98 instead of 1.77 MiB/s (8 MiB/s asked for)`.
 fn change(p: &Point) -> String {
-    let (now, then) = (shown(p.value, &p.unit), shown(p.base_value, &p.unit));
+    let (now, then) = (shown(p.value, &p.unit), beside(p));
     let bare = match (apart(&now), apart(&then)) {
         ((number, unit), (_, other)) if unit == other => number,
         _ => now.as_str(),

@@ -175,10 +175,66 @@ fn the_idle_class_asks_for_nothing_and_settings_have_no_command() {
     };
     let records: Vec<Record> =
         (1..=4).flat_map(|n| [of_idle("mq-deadline", 10, n), of_idle("none", 900, n)]).collect();
-    assert_eq!(of(&records).verdict, Advice::Keep);
+    assert_eq!((of(&records).verdict, of(&records).level.len()), (Advice::Keep, 1));
+    // But how long a backup takes is a price.
+    let idles = |s: &str, ms, idle, round| {
+        let jobs = vec![
+            job("user", Some(Ask::Wait), 4 * MIB + u64::from(round), ms),
+            job("backup", Some(Ask::Idle), idle * MIB + u64::from(round) * 999, 5),
+        ];
+        record(s, round, jobs)
+    };
+    let of_one = |n| [idles("mq-deadline", 40, 900, n), idles("bfq", 11, 90, n)];
+    let v = of(&(1..=4).flat_map(of_one).collect::<Vec<Record>>());
+    assert_eq!((v.verdict, &*v.prices[0].job), (Advice::Use, "backup"));
     let v =
         of(&desktop(&[("mq-deadline", 2, 40, 88), ("mq-deadline (nr_requests=9)", 8, 30, 88)], 6));
     assert_eq!((&*v.scheduler, &*v.set), ("mq-deadline (nr_requests=9)", ""));
+}
+
+/// A scheduler that heeds a priority may leave nothing to the jobs behind it: it did what was asked for.
+#[test]
+fn nothing_for_those_behind_is_what_was_asked_for() {
+    let run = |s: &str, urgent: u64, normal: u64, round: u32| {
+        let jobs = vec![
+            job("urgent", Some(Ask::Share), urgent * MIB + u64::from(round) * 99, 5),
+            job("normal", None, normal * MIB, 5),
+        ];
+        record(s, round, jobs)
+    };
+    let all = (1..=4).flat_map(|n| [run("mq-deadline", 20, 0, n), run("none", 9, 9, n)]);
+    let v = of(&all.collect::<Vec<Record>>());
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Keep, "mq-deadline"));
+}
+
+/// A share of eight hundredths is near one of eleven; half is far from nine tenths.
+#[test]
+fn shares_are_judged_by_their_distance() {
+    let run = |s: &str, gold: u64, bronze: u64, round: u32| {
+        let jobs = vec![
+            job("gold", Some(Ask::Due(889)), gold * MIB + u64::from(round) * 99, 5),
+            job("bronze", Some(Ask::Due(111)), bronze * MIB + u64::from(round) * 99, 5),
+        ];
+        record(s, round, jobs)
+    };
+    let all = (1..=4).flat_map(|n| [run("mq-deadline", 48, 52, n), run("bfq", 43, 4, n)]);
+    let v = of(&all.collect::<Vec<Record>>());
+    assert_eq!((v.verdict, &*v.scheduler, &*v.gains[0].job), (Advice::Use, "bfq", "gold"));
+}
+
+/// Waits are longer, not worse by a part of what they are, and stand in one unit with their pair; settings have their command.
+#[test]
+fn figures_are_said_in_the_terms_of_waits() {
+    let v =
+        of(&desktop(&[("mq-deadline@D", 2, 463, 90), ("bfq@6.12 slice_idle=0", 8, 789, 88)], 6));
+    assert_eq!(v.called("bfq@6.12 slice_idle=0"), "bfq slice_idle=0");
+    assert_eq!(
+        v.set,
+        "echo bfq | sudo tee /sys/block/sdX/queue/scheduler; echo 0 | sudo tee /sys/block/sdX/queue/iosched/slice_idle"
+    );
+    let said = text(std::slice::from_ref(&v), 120);
+    assert!(said.contains(" ms a read; ") && !said.contains("@"), "{said}");
+    assert!(v.sentence().contains("start 70 % longer"), "{}", v.sentence());
 }
 
 /// An import may have a rate of 0, which has no ratio to anything.
@@ -444,7 +500,11 @@ fn short_waits_do_not_hide_how_much_was_moved() {
     assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "bfq"), "twenty times as much");
     let gain = &v.gains[0];
     assert_eq!((&*gain.job, gain.ask, &*gain.measure), ("app", Kind::Most, "job/app/read.bw"));
-    assert!(v.sentence().starts_with("Use bfq: app 7.81 MiB/s instead of "), "{}", v.sentence());
+    assert!(
+        v.sentence().starts_with("Use bfq: app 7.81 instead of 0.39 MiB/s"),
+        "{}",
+        v.sentence()
+    );
     assert!(v.matrix[0].ratios[0].is_some_and(|r| r > 15.0), "{:?}", v.matrix);
     let v = of(&all(15_000, 10));
     assert_eq!(v.verdict, Advice::Keep, "a third more in waits that nobody notices");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Advice, Firmness, Kind, Part, Point, Verdict};
 use crate::answer::wrap;
 use crate::grid::{Align, Cell, Grid};
-use crate::render::{percent, printable, value};
+use crate::render::{percent, printable, value, value_beside};
 
 /// Detail lines of a device.
 const LINES: usize = 3;
@@ -70,7 +70,7 @@ pub(super) fn firm(v: &Verdict) -> String {
         _ if v.repeats => "a replay, which repeats itself".into(),
         (Firmness::Unsure, 0 | 1) => "unsure, one run (--runs 12 tells more)".into(),
         (Firmness::Unsure, n) => format!("unsure, {n} runs"),
-        (Firmness::Likely, n) if v.verdict == Advice::Keep => format!("{n} runs"),
+        (Firmness::Likely, n) if v.verdict == Advice::Keep => format!("likely, {n} runs"),
         (Firmness::Likely, n) => format!("likely, {} of {n}", v.agree),
         (Firmness::Sure, n) => format!("sure, {} of {n}", v.agree),
     }
@@ -166,9 +166,15 @@ fn others(v: &Verdict, columns: usize) -> String {
     out
 }
 
-/// `film 4.7× better`.
+/// `film 4.7× better`, `save 28 % shorter`.
 pub(super) fn short(p: &Point) -> String {
+    let waits = p.ask == Kind::Wait;
     match p.ratio {
+        Some(r) if waits && r < 0.5 => format!("{} {} as long", p.job, percent(1.0 / r)),
+        Some(r) if waits && r < 1.0 => format!("{} {:.0} % longer", p.job, (1.0 / r - 1.0) * 100.0),
+        Some(r) if waits && r < 2.0 => {
+            format!("{} {:.0} % shorter", p.job, (1.0 - 1.0 / r) * 100.0)
+        }
         Some(r) if r >= 2.0 => format!("{} {} better", p.job, percent(r)),
         Some(r) if r >= 1.0 => format!("{} {:.0} % better", p.job, (r - 1.0) * 100.0),
         Some(r) => format!("{} {:.0} % worse", p.job, (1.0 - r) * 100.0),
@@ -213,12 +219,33 @@ pub(super) fn amount(p: &Point, v: Option<f64>) -> String {
             }
         }
         Kind::Share(due) => format!("{} of the throughput, {due:.0} % due", shown.trim()),
-        _ => shown,
+        Kind::Wait => format!("{shown}{}", of_what(&p.measure)),
+        Kind::Most => shown,
+    }
+}
+
+/// What a wait is of, where its measure is one of I/Os.
+fn of_what(measure: &str) -> &'static str {
+    let is = |side: &str| measure.starts_with(side) || measure.contains(&format!("/{side}"));
+    match measure.ends_with(".p99") {
+        true if is("sync.") => " a sync (99 % are faster)",
+        _ if is("sync.") => " a sync",
+        false if is("read.") => " a read",
+        false if is("write.") => " a write",
+        _ => "",
+    }
+}
+
+/// The figure of the base, in the unit of the other.
+pub(super) fn beside(p: &Point) -> String {
+    match p.value.zip(p.base_value) {
+        Some((v, base)) if p.unit != "%" => value_beside(base, v, &p.unit),
+        _ => shown(p.base_value, &p.unit),
     }
 }
 
 fn said(p: &Point, base: &str) -> String {
-    format!("{}; {} under {base}", amount(p, p.value), shown(p.base_value, &p.unit))
+    format!("{}; {} under {base}", amount(p, p.value), beside(p))
 }
 
 fn list(names: &[&str]) -> String {

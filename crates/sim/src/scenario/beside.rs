@@ -14,7 +14,20 @@ const TIME: usize = 9;
 #[must_use]
 pub fn beside(all: &[(&str, &Explanation)]) -> String {
     let rows: Vec<Vec<Row>> = all.iter().map(|(_, e)| e.rows()).collect();
-    let column = (WIDTH - TIME - 2) / all.len().max(1);
+    let mut out = in_step(all);
+    parting(all, &rows, &mut out);
+    sums(all, column(all), &mut out);
+    out
+}
+
+fn column(all: &[(&str, &Explanation)]) -> usize {
+    (WIDTH - TIME - 2) / all.len().max(1)
+}
+
+/// Decisions in the order of time, one column a scheduler.
+pub(crate) fn in_step(all: &[(&str, &Explanation)]) -> String {
+    let rows: Vec<Vec<Row>> = all.iter().map(|(_, e)| e.rows()).collect();
+    let column = column(all);
     let mut out = String::new();
     let width = column.saturating_sub(2).max(8);
     let mut line = |time: &str, cells: &[String]| {
@@ -47,8 +60,6 @@ pub fn beside(all: &[(&str, &Explanation)]) -> String {
             line(if i == 0 { ms(at) } else { String::new() }.as_str(), &cells);
         }
     }
-    parting(all, &rows, &mut out);
-    sums(all, column, &mut out);
     out
 }
 

@@ -1,5 +1,6 @@
 //! What `iosched explain` shows: decisions with times and reasons, as data and as text.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use iosched_types::{Nanos, Op, Sector};
@@ -22,6 +23,9 @@ pub struct Explanation {
     /// The scenario's requests, in the order of the file: when they came and when they were done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<Life>,
+    /// Processes that have a name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<u32, String>,
     /// Of a scenario of system calls: what became of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallsShown>,
@@ -93,7 +97,7 @@ pub struct Idle {
 }
 
 /// Columns of the text.
-pub(super) const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,11 +155,16 @@ pub(super) struct Row {
     pub(super) reason: String,
 }
 
-pub(super) fn ms(t: Nanos) -> String {
+pub(crate) fn ms(t: Nanos) -> String {
     format!("{}.{:03}", t / 1_000_000, t / 1000 % 1000)
 }
 
 impl Explanation {
+    /// The name of a process, or its number.
+    fn process(&self, pid: u32) -> String {
+        self.names.get(&pid).map_or_else(|| pid.to_string(), String::clone)
+    }
+
     /// Decisions and times of idling in the order of time.
     pub(super) fn rows(&self) -> Vec<Row> {
         let idle = self.idle.iter().map(|i| Row {
@@ -163,12 +172,12 @@ impl Explanation {
             cells: [
                 ms(i.from_ns),
                 format!("idle {} ms", ms(i.to_ns - i.from_ns)),
-                i.for_pid.map_or_else(String::new, |p| p.to_string()),
+                i.for_pid.map_or_else(String::new, |p| self.process(p)),
                 String::new(),
             ],
             reason: i.reason.clone(),
         });
-        let dispatched = self.dispatched.iter().map(Dispatched::row);
+        let dispatched = self.dispatched.iter().map(|d| d.row(self.process(d.pid)));
         // First, so that a takeover stands before what follows from it at the same instant.
         let switches = self.switches.iter().map(Switched::row);
         let mut rows: Vec<Row> = switches.chain(dispatched).chain(idle).collect();
@@ -199,7 +208,7 @@ impl Dispatched {
         }
     }
 
-    fn row(&self) -> Row {
+    fn row(&self, process: String) -> Row {
         let shown = self.requests.iter().take(MOST_INDICES).map(|i| format!("#{i}"));
         let mut list = shown.collect::<Vec<_>>().join(" ");
         if self.requests.len() > MOST_INDICES {
@@ -207,14 +216,14 @@ impl Dispatched {
         }
         Row {
             at: self.t_ns,
-            cells: [ms(self.t_ns), self.what(), self.pid.to_string(), list],
+            cells: [ms(self.t_ns), self.what(), process, list],
             reason: self.reason.clone(),
         }
     }
 }
 
 /// Lines of at most `width` characters, broken at spaces; a longer word is cut.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let mut word: Vec<char> = word.chars().collect();
@@ -271,8 +280,7 @@ mod tests {
                 }],
                 pending: (0..100).collect(),
                 switches: Vec::new(),
-                requests: Vec::new(),
-                calls: None,
+                ..Explanation::default()
             };
             let text = e.to_string();
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
@@ -301,8 +309,7 @@ mod tests {
                 from: "noop".into(),
                 to: "cfq".into(),
             }],
-            requests: Vec::new(),
-            calls: None,
+            ..Explanation::default()
         };
         let want = "\
 time ms  what            pid  carries\x20\x20\x20\x20\x20\x20why
@@ -324,8 +331,7 @@ not dispatched: #7
             idle: vec![Idle { from_ns: 1, to_ns: 2, for_pid: None, reason: "i".into() }],
             pending: vec![3],
             switches: Vec::new(),
-            requests: Vec::new(),
-            calls: None,
+            ..Explanation::default()
         };
         let want = r#"{"dispatched":[{"t_ns":5,"op":"R","sector":8,"sectors":8,"pid":1,"requests":[0],"reason":"r"}],"idle":[{"from_ns":1,"to_ns":2,"for_pid":null,"reason":"i"}],"pending":[3]}"#;
         assert_eq!(serde_json::to_string(&e).unwrap(), want);

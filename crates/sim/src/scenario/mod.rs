@@ -32,8 +32,10 @@ mod run;
 mod target;
 
 pub use beside::beside;
+pub(crate) use beside::in_step;
 pub use calls::Calls;
 pub use explanation::{Dispatched, Explanation, Idle, Life, Switched};
+pub(crate) use explanation::{WIDTH, ms, wrapped};
 pub use run::{ScenarioError, run};
 
 use std::sync::Arc;

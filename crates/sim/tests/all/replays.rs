@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use iosched_block::Keep;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_experiment::record::Seen;
@@ -28,7 +29,7 @@ fn trial(scheduler: &str, device: DeviceSpec, work: impl Into<Work>) -> Trial {
     let choice = choose_scheduler(scheduler, &[], &kernel, Registry::builtin()).unwrap();
     Trial {
         collect: Collect { series: false, dispatches: true },
-        taped: true,
+        tape: Some(Keep::All),
         first_run_late: false,
         cpus: 1,
         ..Trial::new(device, choice, kernel, work)
@@ -125,7 +126,7 @@ fn a_replay_allocates_nothing_for_an_io() {
             let count = |ios| {
                 let work = work(readers(8, ios), mode);
                 let mut trial = trial(scheduler, catalogue::find("ssd-sata").unwrap(), work);
-                (trial.taped, trial.collect.dispatches) = (false, false);
+                (trial.tape, trial.collect.dispatches) = (None, false);
                 let before = allocations();
                 let record = simulate(&trial).unwrap();
                 let took = allocations() - before;

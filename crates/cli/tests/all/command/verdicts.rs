@@ -272,3 +272,148 @@ fn tasks_have_roles() {
     let plain = text.replace("\":\"", "\": \"");
     assert!(names.iter().all(|n| plain.contains(n)), "{text}");
 }
+
+/// A film that falls behind a copy without a scheduler that waits for it.
+const FILM: &str = "[global]\ndirect=1\nfilename=/dev/disk\nruntime=4\ntime_based\n[film]\nrw=read\nbs=256k\nrate=8m\nsize=10%\n\
+    [copy]\nrw=write\nbs=1m\nioengine=libaio\niodepth=16\noffset=50%\nsize=10%\n";
+
+#[test]
+fn a_stored_result_is_explained_where_two_schedulers_differ() {
+    let place = Place::new();
+    let job = place.file("film.fio", FILM);
+    let shown = place.out(&[
+        "run",
+        &job,
+        "--scheduler",
+        "mq-deadline,bfq",
+        "--runs",
+        "2",
+        "--set",
+        "bs=512k",
+    ]);
+    let hint = shown.lines().find_map(|l| l.strip_prefix("why      iosched ")).unwrap();
+    assert_eq!(hint, "explain --from film bfq mq-deadline", "{shown}");
+    let output = place.iosched(&hint.split(' ').collect::<Vec<_>>()).output().unwrap();
+    let (text, why) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    // The run is the stored one, options of the command line included.
+    assert!(output.status.success() && why.is_empty(), "{why}");
+    assert!(text.starts_with("film on hdd-7200, Linux 7.1, run 1: "), "{text}");
+    assert!(
+        text.contains("where bfq and mq-deadline differ") && text.contains("  film "),
+        "{text}"
+    );
+    assert!(text.contains("\nbfq sends ") && text.contains("\nmq-deadline sends "), "{text}");
+    assert!(text.contains("+1024 (film)"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let again = place.out(&["explain", "--from", "film", "bfq", "mq-deadline"]);
+    assert_eq!(text, again);
+    let page = place.dir.path().join("why.html");
+    let page = page.to_str().unwrap();
+    let at = [
+        "explain",
+        "--from",
+        "film",
+        "bfq",
+        "mq-deadline",
+        "--run",
+        "2",
+        "--at",
+        "1s",
+        "--window",
+        "200ms",
+    ];
+    let text = place.out(&[&at[..], &["--html", page]].concat());
+    assert!(text.contains("run 2: 1000.000 to 1200.000 ms"), "{text}");
+    let html = std::fs::read_to_string(page).unwrap();
+    assert_eq!(html.matches("class=\"scene\"").count(), 2);
+    assert!(html.contains("</i>film</span>"), "processes have names");
+    let json = place.out(&[&at[..], &["--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["from_ns"], &json["sides"][1]["scheduler"]),
+        (&1_000_000_000u64.into(), &"mq-deadline".into())
+    );
+    for (args, told) in [
+        (&["explain", "--from", "film", "bfq"][..], "two to four schedulers"),
+        (&["explain", "--from", "film", "bfq", "cfq"], "it has bfq"),
+        (
+            &["explain", "--from", "film", "bfq", "mq-deadline", "--workload", "fim"],
+            "did you mean \"film\"?",
+        ),
+        (&["explain", "--from", "film", "bfq", "mq-deadline", "--at", "soon"], "is no time"),
+        (&["explain", "--from", "film", "bfq", "mq-deadline", "--at", "1h"], "there is no request"),
+    ] {
+        let why = place.fails(2, args);
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn live_results_and_programs_are_told_apart() {
+    let place = Place::new();
+    // Programs run again, too; their tasks go by their roles.
+    place.out(&[
+        "run",
+        "sqlite",
+        "--quick",
+        "--device",
+        "ssd-sata",
+        "--scheduler",
+        "none,bfq",
+        "--runs",
+        "1",
+    ]);
+    let text = place.out(&["explain", "--from", "sqlite", "none", "bfq"]);
+    assert!(text.contains("none sends ") && !text.contains("pid "), "{text}");
+    // A live result cannot be run again.
+    let json = place.out(&["results", "export", "sqlite", "--format", "json"]);
+    let other = Place::new();
+    let live = json.replace("\"backend\": \"sim\"", "\"backend\": \"real\"");
+    assert_ne!(live, json);
+    let live = other.file("live.json", live);
+    other.out(&["results", "import", &live]);
+    let why = other.fails(2, &["explain", "--from", "sqlite", "none", "bfq"]);
+    assert!(why.contains("only simulated trials run again"), "{why}");
+    let shown = other.out(&["results", "show", "sqlite"]);
+    assert!(!shown.contains("explain --from"), "{shown}");
+}
+
+/// The base of a live run is the scheduler that is set on the disk, whatever the kernel's default would be.
+#[test]
+fn the_base_of_a_live_run_is_what_the_disk_had() {
+    use iosched_backends::SysRoot;
+    use iosched_backends::discover::QueueState;
+    use iosched_experiment::record::{BackendKind, DirStats, JobRecord};
+
+    let dir = tempfile::tempdir().unwrap();
+    let queue = dir.path().join("sys/block/sdz/queue");
+    std::fs::create_dir_all(&queue).unwrap();
+    std::fs::write(queue.join("scheduler"), "none mq-deadline [bfq]\n").unwrap();
+    let before = QueueState::read(&SysRoot::at(dir.path()), "sdz");
+    let record = |scheduler: &str, repetition: u32, mib: u64| {
+        let mut r = iosched_experiment::Record { backend: BackendKind::Real, ..Default::default() };
+        let read = DirStats {
+            ios: 500,
+            bytes: (mib << 20) + u64::from(repetition),
+            runtime: 1_000_000_000,
+            ..DirStats::default()
+        };
+        r.jobs = vec![JobRecord {
+            name: "copy".into(),
+            read,
+            ended: 1_000_000_000,
+            ..JobRecord::default()
+        }];
+        (r.trial.device, r.trial.workload) = ("sdz".into(), "copy".into());
+        (r.trial.scheduler, r.trial.kernel) = (scheduler.into(), "6.12.8".into());
+        r.trial.repetition = repetition;
+        before.note_as_base(&mut r);
+        r
+    };
+    let of = |n| [record("none", n, 120), record("mq-deadline", n, 100), record("bfq", n, 60)];
+    let records: Vec<_> = (1..=4).flat_map(of).collect();
+    let v = iosched_results::verdict::verdicts_of(&records).remove(0);
+    assert_eq!((&*v.base, &*v.scheduler), ("bfq", "none"));
+    assert!(v.default_not_run.is_empty());
+}

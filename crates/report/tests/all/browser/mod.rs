@@ -142,6 +142,8 @@ fn schedulers_are_played_in_step() {
     let Some(mut stage) = Stage::new("steps") else { return };
     let step = |sector: u64, n: u64, why: &str| Step {
         what: format!("R{sector}+8"),
+        who: format!("pid {sector}"),
+        before: 0,
         pid: sector as u32,
         sector,
         sectors: 8,

@@ -1,5 +1,7 @@
 //! `iosched explain`.
 
+mod from;
+
 use iosched_report::{Lane, Step, steps};
 use iosched_sim::scenario::{Explanation, Scenario, ScenarioError, beside, run};
 use serde::Serialize;
@@ -18,27 +20,31 @@ struct Under<'a> {
 }
 
 pub(crate) fn explain(args: &ExplainArgs) -> Outcome {
-    let file = required(&args.file)?;
+    if let Some(name) = &args.from {
+        return from::from(args, name);
+    }
+    let path = args.file.as_deref().unwrap_or_default();
+    let file = required(path)?;
     let mut all: Vec<(String, Explanation)> = Vec::new();
     if args.schedulers.is_empty() {
-        let scenario = Scenario::from_toml(&args.file, &file)?;
+        let scenario = Scenario::from_toml(path, &file)?;
         let choice = &scenario.scheduler;
         let name = format!("{}@{}", choice.descriptor.name, choice.generation.name);
-        all.push((name, explained(args, &scenario)?));
+        all.push((name, explained(path, &scenario)?));
     }
     for name in &args.schedulers {
-        let scenario = Scenario::under(&args.file, &file, name)?;
-        all.push((name.clone(), explained(args, &scenario)?));
+        let scenario = Scenario::under(path, &file, name)?;
+        all.push((name.clone(), explained(path, &scenario)?));
     }
-    if let Some(path) = &args.html {
-        let lanes: Vec<Lane> = all.iter().map(|(name, e)| lane(name, e)).collect();
+    if let Some(page) = &args.html {
+        let lanes: Vec<Lane> = all.iter().map(|(name, e)| lane(name, e, (0, u64::MAX))).collect();
         if lanes.iter().any(|l| l.steps.is_empty()) {
             let message = "a scenario of system calls has no page; --html is for [[request]]";
             return Err(Failure::new(code::INPUT, message));
         }
-        let title = args.file.rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
-        write(path, &steps(title, &lanes))?;
-        note(&format!("{}: open it in a browser", path.display()));
+        let title = path.rsplit('/').next().unwrap_or_default().trim_end_matches(".toml");
+        write(page, &steps(title, &lanes))?;
+        note(&format!("{}: open it in a browser", page.display()));
     }
     let shown: Vec<(&str, &Explanation)> = all.iter().map(|(n, e)| (n.as_str(), e)).collect();
     match (args.format, &shown[..]) {
@@ -57,32 +63,39 @@ pub(crate) fn explain(args: &ExplainArgs) -> Outcome {
     }
 }
 
-fn explained(args: &ExplainArgs, scenario: &Scenario) -> Result<Explanation, Failure> {
+fn explained(path: &str, scenario: &Scenario) -> Result<Explanation, Failure> {
     for w in &scenario.warnings {
         note(&format!("warning: {w}"));
     }
-    run(scenario, &|name| device(&args.file, name)).map_err(failure)
+    run(scenario, &|name| device(path, name)).map_err(failure)
 }
 
-/// The decisions as the page plays them.
-fn lane(name: &str, e: &Explanation) -> Lane {
+/// The decisions as the page plays them. Its clock begins where the window does; what is not done in it is not done.
+fn lane(name: &str, e: &Explanation, (from, to): (u64, u64)) -> Lane {
+    let within = |t: u64| (t < to).then(|| t.saturating_sub(from));
     let step = |(i, r): (usize, &iosched_sim::scenario::Life)| {
         let sent = e.dispatched.iter().find(|d| d.requests.contains(&i));
+        let who = e.names.get(&r.pid).cloned().unwrap_or_else(|| format!("pid {}", r.pid));
         Step {
             what: format!("{}{}+{}", r.op.letter(), r.sector, r.sectors),
             pid: r.pid,
+            who,
             sector: r.sector,
             sectors: r.sectors,
-            came: r.came_ns,
-            sent: sent.map(|d| d.t_ns),
-            done: r.done_ns,
+            before: r.came_ns.map_or(0, |c| from.saturating_sub(c)),
+            came: r.came_ns.and_then(within),
+            sent: sent.and_then(|d| within(d.t_ns)),
+            done: r.done_ns.and_then(within),
             why: sent.map_or_else(String::new, |d| d.reason.clone()),
         }
+    };
+    let idle = |i: &iosched_sim::scenario::Idle| {
+        (i.from_ns.saturating_sub(from), i.to_ns.min(to).saturating_sub(from), i.reason.clone())
     };
     Lane {
         name: name.into(),
         steps: e.requests.iter().enumerate().map(step).collect(),
-        idle: e.idle.iter().map(|i| (i.from_ns, i.to_ns, i.reason.clone())).collect(),
+        idle: e.idle.iter().map(idle).collect(),
     }
 }
 
