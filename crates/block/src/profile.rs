@@ -218,7 +218,7 @@ pub struct MqProfile {
     /// Without a scheduler, too, a flush waits for data whose own flush has been done (≥ 6.6).
     #[serde(default)]
     pub flush_apart: bool,
-    /// A tag wake-up wakes a whole batch of waiters (newer sbitmap) or one.
+    /// A tag wake-up wakes as many waiters as it has tags for (newer sbitmap), or all of one wait queue.
     pub wake_all_in_batch: bool,
     /// How a shallow depth limits tags.
     pub shallow_depth: ShallowDepth,

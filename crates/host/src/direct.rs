@@ -28,6 +28,9 @@ impl Machine {
     #[inline(never)]
     fn settle_rest(&mut self) {
         self.take_finished();
+        if self.in_waiting_calls {
+            self.queue.hold_runs();
+        }
         self.queue.run_deferred(&mut self.tl);
         self.take_finished();
         if !self.queue.out().done.is_empty() || !self.queue.out().woken.is_empty() {

@@ -76,6 +76,10 @@ pub struct Machine {
     pub(crate) starts: Starts,
     /// A recording that is played beside the tasks.
     pub beside: Beside,
+    /// Processes that are ready run before the worker that runs the queue for a completion or for a call that waits.
+    pub(crate) worker_last: bool,
+    /// The process that runs makes calls that wait for their I/O.
+    pub(crate) in_waiting_calls: bool,
 }
 
 impl std::fmt::Debug for Machine {
@@ -139,6 +143,8 @@ impl Machine {
             threads,
             starts: Starts::default(),
             beside: Beside::default(),
+            worker_last: false,
+            in_waiting_calls: false,
         }
     }
 
@@ -206,6 +212,10 @@ impl Machine {
             if self.alive == 0 && self.beside.alive() == 0 {
                 return Ok(());
             }
+            if self.worker_last && self.queue.run_held(&mut self.tl) {
+                self.collect();
+                continue;
+            }
             self.schedule_cores();
             let Some(at) = self.next() else { return Err(self.stuck()) };
             if at > self.tl.now {
@@ -251,8 +261,17 @@ impl Machine {
     pub(crate) fn take_finished(&mut self) {
         while self.looks.is_some() && self.queue.has_finished() {
             self.hear_device();
-            self.queue.run_deferred(&mut self.tl);
+            self.run_or_hold();
         }
+    }
+
+    /// The queue runs now, or when the worker's turn comes.
+    #[inline(always)]
+    fn run_or_hold(&mut self) {
+        if self.worker_last {
+            self.queue.hold_runs();
+        }
+        self.queue.run_deferred(&mut self.tl);
     }
 
     fn stuck(&self) -> HostError {
@@ -288,11 +307,15 @@ impl Machine {
     /// Who runs next: those who are ready take turns, but whoever is less nice goes first.
     #[inline(always)]
     fn next_ready(&mut self) -> Option<TaskId> {
-        if self.unequal { self.least_nice() } else { self.ready.pop_front() }
+        if self.unequal || self.starts.keeps_order {
+            self.first_in_order()
+        } else {
+            self.ready.pop_front()
+        }
     }
 
     #[cold]
-    fn least_nice(&mut self) -> Option<TaskId> {
+    fn first_in_order(&mut self) -> Option<TaskId> {
         let nice = |t: TaskId| {
             let task = match self.threads.thread_of(t) {
                 None => t,
@@ -305,7 +328,9 @@ impl Machine {
                 nice => nice,
             }
         };
-        let (first, _) = self.ready.iter().enumerate().min_by_key(|(_, t)| nice(**t))?;
+        let place = |t: TaskId| self.starts.place(t);
+        let (first, _) =
+            self.ready.iter().enumerate().min_by_key(|(_, t)| (nice(**t), place(**t)))?;
         self.ready.remove(first)
     }
 
@@ -357,7 +382,7 @@ impl World for Machine {
                 self.run_ready();
             }
         }
-        self.queue.run_deferred(&mut self.tl);
+        self.run_or_hold();
     }
 
     #[inline]

@@ -30,6 +30,18 @@ pub(crate) struct Starts {
     running: usize,
     /// The jobs in the order in which they begin where several may.
     order: Vec<TaskId>,
+    /// They keep this order whenever several are ready.
+    pub(crate) keeps_order: bool,
+}
+
+impl Starts {
+    /// A process's place in the order that processes keep; without one, all have the same.
+    pub(crate) fn place(&self, t: TaskId) -> usize {
+        if !self.keeps_order {
+            return 0;
+        }
+        self.order.iter().position(|o| *o == t).unwrap_or(usize::MAX)
+    }
 }
 
 impl Machine {
@@ -38,6 +50,10 @@ impl Machine {
     pub fn start_in_order(&mut self, order: &[TaskId]) {
         let tasks = 0..self.tasks.len() as TaskId;
         let named = order.iter().copied().filter(|t| tasks.contains(t));
+        self.starts.keeps_order = !order.is_empty();
+        let waits = |t: &Task| t.job.spec().engine.is_sync();
+        self.worker_last =
+            !order.is_empty() && self.queue.is_multi_queue() && !self.tasks.iter().all(waits);
         self.starts.order = named.chain(tasks.clone().filter(|t| !order.contains(t))).collect();
     }
 

@@ -41,6 +41,9 @@ impl Machine {
 
     /// Lets a process run until it sleeps or needs its core for a while.
     pub(crate) fn run_task(&mut self, t: TaskId) {
+        if self.worker_last {
+            self.in_waiting_calls = self.tasks[t as usize].job.spec().engine.is_sync();
+        }
         if !self.resume_submission(t) {
             return;
         }

@@ -23,6 +23,8 @@ pub(crate) struct Runs {
     bypass: bool,
     /// The kernel's worker makes the next run, not the task that asked for it.
     by_worker: bool,
+    /// The worker shall run everything, but others go first.
+    held: bool,
 }
 
 impl Runs {
@@ -47,6 +49,22 @@ impl Runs {
     /// The run that is asked for next is left to the kernel's worker.
     pub(crate) fn leave_to_worker(&mut self) {
         self.by_worker = true;
+    }
+
+    /// What is asked for is left to the worker, which others go ahead of.
+    pub(crate) fn hold(&mut self) {
+        if self.all || !self.some.is_empty() {
+            (self.all, self.by_worker, self.held) = (false, false, true);
+            self.some.clear();
+        }
+    }
+
+    /// The worker's turn comes. `false` if it has nothing to do.
+    pub(crate) fn release(&mut self) -> bool {
+        let held = std::mem::take(&mut self.held);
+        self.all |= held;
+        self.by_worker |= held;
+        held
     }
 
     /// Whether the worker makes the run that begins now.
@@ -93,5 +111,21 @@ mod tests {
         runs.ask_bypass();
         assert_eq!(all(&mut runs), [Run::All, Run::Bypass]);
         assert!(!runs.any());
+    }
+
+    /// A task's own run does not take the place of the worker's, and two that are asked for before its turn are one.
+    #[test]
+    fn a_held_run_comes_when_it_is_released() {
+        let mut runs = Runs::default();
+        (0..2).for_each(|_| {
+            runs.ask();
+            runs.hold();
+        });
+        assert!(!runs.any());
+        runs.ask();
+        assert_eq!(all(&mut runs), [Run::All]);
+        assert!(runs.release() && runs.take_by_worker());
+        assert_eq!(all(&mut runs), [Run::All]);
+        assert!(!runs.release());
     }
 }

@@ -55,7 +55,7 @@ impl Mq {
         let before = self.hctx[h].parked();
         let all = self.offer_parked(core, tl, h);
         let progress = all || self.hctx[h].parked() != before;
-        if progress || !core.sched.scheduler().has_work() {
+        if progress {
             return;
         }
         match core.ask_scheduler(tl, h as u16) {
@@ -137,7 +137,8 @@ impl Mq {
     /// first.
     #[inline(always)]
     fn may_pull(&mut self, core: &mut Core, h: usize) -> bool {
-        if !core.sched.scheduler().has_work() {
+        // 4.12 asks in any case, and a scheduler may change its mind when it is asked in vain.
+        if !core.profile.mq.pulls_past_parked && !core.sched.scheduler().has_work() {
             return false;
         }
         let hctx = &mut self.hctx[h];
@@ -220,7 +221,7 @@ impl Mq {
 
     /// No other event is sure to run the queue again, so it asks for a run itself. Where it has already, the time stays.
     fn rerun_later(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
-        if self.hctx[h].rerun_at.is_none() {
+        if self.hctx[h].rerun_at.is_none() && core.sched.scheduler().has_work() {
             let at = rerun_time(core, tl.now);
             self.hctx[h].rerun_at = Some(at);
             tl.events.push(at, Event::Queue(core.disk, QueueEvent::Run(h as u16)));

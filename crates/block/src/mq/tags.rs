@@ -267,18 +267,21 @@ impl TagMap {
         }
     }
 
+    /// Wakes as many as a batch of tags serves, or all who sleep in the next queue that has any.
     fn wake(&mut self, woken: &mut Vec<TaskId>) {
-        let mut left = if self.wake_all { self.wake_batch } else { 1 };
+        let before = woken.len();
         for _ in 0..WAIT_QUEUES {
             let q = self.wake_cursor;
             self.wake_cursor = (self.wake_cursor + 1) % WAIT_QUEUES;
-            while left > 0 {
-                let Some(task) = self.waiters[q].pop_front() else { break };
-                self.sleeping -= 1;
-                left -= 1;
-                woken.push(task);
-            }
-            if left == 0 {
+            let left = if self.wake_all {
+                self.wake_batch as usize - (woken.len() - before)
+            } else {
+                usize::MAX
+            };
+            let some = left.min(self.waiters[q].len());
+            woken.extend(self.waiters[q].drain(..some));
+            self.sleeping -= some;
+            if some == left || (!self.wake_all && some > 0) {
                 break;
             }
         }
@@ -361,6 +364,22 @@ mod tests {
         assert!(woken.is_empty(), "the batch of a map of 32 is 4");
         m.put(3, &mut woken);
         assert_eq!(woken, [0, 8, 1, 9], "the first queue holds tasks 0 and 8");
+    }
+
+    /// 4.12: job `hdd7k_q1.sr1rw4` without a scheduler, where five processes want one tag.
+    #[test]
+    fn all_sleepers_of_a_queue_wake_where_batches_do_not() {
+        let mut m = TagMap::new(1, None, ShallowDepth::Word, false, 0);
+        for t in 0..10 {
+            let place = m.next_place();
+            m.sleep(t, None, place);
+        }
+        let mut woken = Vec::new();
+        for all in [vec![0, 8], vec![1, 9], vec![2]] {
+            assert_eq!(m.get(None), Some(0));
+            m.put(0, &mut woken);
+            assert_eq!(std::mem::take(&mut woken), all);
+        }
     }
 
     #[test]

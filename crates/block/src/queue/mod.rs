@@ -377,6 +377,26 @@ impl Queue {
         }
     }
 
+    /// Whether it is blk-mq.
+    #[must_use]
+    pub fn is_multi_queue(&self) -> bool {
+        matches!(self.lane, Lane::Mq(_))
+    }
+
+    /// Leaves the runs that were requested to the kernel's worker, which runs when [`run_held`](Self::run_held) is called.
+    pub fn hold_runs(&mut self) {
+        self.core.runs.hold();
+    }
+
+    /// The worker's turn comes. `false` if it has nothing to do.
+    pub fn run_held(&mut self, tl: &mut Timeline) -> bool {
+        let held = self.core.runs.release();
+        if held {
+            self.run_deferred(tl);
+        }
+        held
+    }
+
     /// Whether no deferred work waits, and nothing was handed out that its host has not taken.
     #[inline(always)]
     #[must_use]

@@ -381,6 +381,24 @@ impl Stack {
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.run_deferred(tl)));
     }
 
+    /// Whether the first disk's queue is blk-mq.
+    #[must_use]
+    pub fn is_multi_queue(&self) -> bool {
+        self.first.is_multi_queue()
+    }
+
+    /// As [`Queue::hold_runs`]; an array's runs are not held.
+    pub fn hold_runs(&mut self) {
+        if !self.is_array() {
+            self.first.hold_runs();
+        }
+    }
+
+    /// As [`Queue::run_held`].
+    pub fn run_held(&mut self, tl: &mut Timeline) -> bool {
+        !self.is_array() && self.first.run_held(tl)
+    }
+
     /// As [`Queue::is_settled`]; an array is looked at each time.
     #[inline(always)]
     #[must_use]

@@ -223,10 +223,12 @@ impl Scheduler for Kyber {
     }
 
     fn dispatch(&mut self, ctx: &mut Ctx<'_>, hctx: u16) -> Dispatch {
+        let h = self.queues.hctx(hctx);
         if self.queues.len() == 0 {
+            // All domains were tried in vain, once around.
+            self.hctxs[h].batching = 0;
             return Dispatch::Empty;
         }
-        let h = self.queues.hctx(hctx);
         let mut flushed = false;
         let (cursor, batching) = (self.hctxs[h].cursor, self.hctxs[h].batching);
         let rule = &self.rules.domains[cursor];

@@ -283,9 +283,6 @@ impl Model {
     }
 
     fn dispatch(&mut self) -> Option<(ReqId, usize)> {
-        if self.queues.iter().all(VecDeque::is_empty) {
-            return None;
-        }
         if self.served < self.batch[self.cursor] {
             let got = self.try_domain(self.cursor);
             if got.is_some() {

@@ -46,9 +46,10 @@ fn dispatch(b: &mut Bench, now: u64, hctx: u16) -> Option<ReqId> {
     }
 }
 
-/// Dispatches until nothing comes; nothing completes.
+/// Dispatches while there is work and something comes; nothing completes.
 fn hold(b: &mut Bench, now: u64) -> Vec<ReqId> {
-    std::iter::from_fn(|| dispatch(b, now, 0)).collect()
+    let mut next = || if b.scheduler.has_work() { dispatch(b, now, 0) } else { None };
+    std::iter::from_fn(&mut next).collect()
 }
 
 /// `R16 W8`: lengths of runs of one kind.
@@ -75,6 +76,22 @@ fn domains_take_turns_by_batches_412() {
     insert(&mut b, 10, Op::Write, true);
     let order = hold(&mut b, 0);
     assert_eq!(runs(&b, &order), "R16 S8 W8 R4 S2 W2");
+}
+
+/// Seven writes leave, and the next question has no answer, so eight writes go before the read (4.12, jobs `sr1rw4` of four
+/// writers).
+#[test]
+fn a_question_without_an_answer_ends_the_batch() {
+    for name in ["kyber@4.12"].iter().chain(NEW.iter()) {
+        let mut b = bench(name);
+        insert(&mut b, 7, Op::Write, true);
+        assert_eq!(hold(&mut b, 0).len(), 7);
+        assert_eq!(dispatch(&mut b, 0, 0), None);
+        insert(&mut b, 8, Op::Write, true);
+        insert(&mut b, 1, Op::Read, true);
+        let order = hold(&mut b, 0);
+        assert_eq!(runs(&b, &order), "S8 R1", "{name}");
+    }
 }
 
 /// KB-1.
