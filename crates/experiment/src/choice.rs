@@ -36,6 +36,7 @@ pub(crate) fn simulated<'e>(
 ) -> Result<Choice<'e>, Diagnostic> {
     let fail = |e: ChoiceError| s.place.error(e.to_string());
     too_new(s)?;
+    in_one_unit(&s.value)?;
     choose_scheduler(&s.value.name, &[], kernel, registry).map_err(fail)?;
     for t in &s.value.tunables {
         choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel, registry)
@@ -139,6 +140,23 @@ fn tunables(s: &SchedulerRef) -> Vec<(String, i64)> {
     out
 }
 
+/// `slice_idle` and `slice_idle_us` are one tunable in two units: the later one would replace the earlier without a word.
+fn in_one_unit(s: &SchedulerRef) -> Result<(), Diagnostic> {
+    for t in &s.tunables {
+        let (name, value) = &t.value;
+        let twin = |o: &&Placed<(String, i64)>| o.value.0.strip_suffix("_us") == Some(name);
+        if let Some(twin) = s.tunables.iter().find(twin) {
+            let (other, micros) = &twin.value;
+            let message =
+                format!("{name}={value} and {other}={micros} set one tunable in two units");
+            let help =
+                format!("leave one out; to compare both values, set {other} to each of them");
+            return Err(twin.place.error(message).with_help(help));
+        }
+    }
+    Ok(())
+}
+
 /// A scheduler of the running kernel. The kernel decides which tunables it has, and a generation means nothing to it. A
 /// name that iosched does not have must be among those that the kernel offers.
 pub(crate) fn live<'e>(
@@ -171,6 +189,7 @@ pub(crate) fn live<'e>(
         .generations
         .last()
         .ok_or_else(|| s.place.error(format!("{name} has no generation")))?;
+    in_one_unit(&s.value)?;
     let tunables = tunables(&s.value);
     let mut text = foreign.clone().unwrap_or_else(|| found.name.into());
     for (n, v) in &tunables {
@@ -208,5 +227,35 @@ mod tests {
         assert_eq!(chosen("bfq@6.12").unwrap(), ("bfq".into(), None));
         let e = chosen("sgg").unwrap_err();
         assert!(e.contains("unknown scheduler") && e.contains("did you mean \"ssg\"?"), "{e}");
+    }
+
+    #[test]
+    fn a_tunable_in_two_units_is_refused() {
+        let kernel = KernelProfile::find("6.12").unwrap();
+        let offered = || vec!["bfq".to_string()];
+        let of = |tunables: &[(&str, i64)]| {
+            let placed = |(n, v): &(&str, i64)| {
+                Placed::new(((*n).to_string(), *v), Place::option("--tunable", n, n))
+            };
+            let tunables = tunables.iter().map(placed).collect();
+            let s = SchedulerRef { name: "bfq".into(), tunables, ..SchedulerRef::default() };
+            let s = Placed::new(s, Place::file("e.toml"));
+            let registry = Registry::builtin();
+            let said =
+                |c: Result<Choice<'_>, Diagnostic>| c.map(|c| c.label).map_err(|d| d.to_string());
+            (
+                said(simulated(&s, &kernel, false, registry)),
+                said(live(&s, &kernel, &offered, registry)),
+            )
+        };
+        for order in [[0, 1], [1, 0]] {
+            let both = [("slice_idle", 0), ("slice_idle_us", 8000)];
+            let (simulated, live) = of(&order.map(|i| both[i]));
+            for e in [simulated.unwrap_err(), live.unwrap_err()] {
+                assert!(e.contains("slice_idle=0 and slice_idle_us=8000"), "{e}");
+            }
+        }
+        let (simulated, live) = of(&[("slice_idle_us", 8000), ("low_latency", 0)]);
+        assert!(simulated.is_ok() && live.is_ok());
     }
 }

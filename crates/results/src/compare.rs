@@ -52,7 +52,7 @@ impl Default for CompareOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// The provenance differs.
-    #[error("the results were not made under the same conditions: {}; use --force to compare all the same, or --vary FIELD when the field is what you compare", differences(.0))]
+    #[error("the results were not made under the same conditions: {}; {}", differences(.0), way_out(.0))]
     Provenance(Vec<Difference>),
     /// No cell in common.
     #[error(
@@ -93,6 +93,15 @@ pub enum CompareError {
     /// The threshold is no share.
     #[error("the threshold must be a number from 0 up, not {0}")]
     Threshold(f64),
+}
+
+fn way_out(d: &[Difference]) -> String {
+    let force =
+        "use --force to compare all the same, or --vary FIELD when the field is what you compare";
+    match d.iter().any(|d| OF_KERNEL.contains(&d.field.as_str())) {
+        true => format!("to compare two kernels use --match family; {force}"),
+        false => force.into(),
+    }
 }
 
 fn differences(d: &[Difference]) -> String {
@@ -186,6 +195,16 @@ impl Comparison {
 /// What differs because another kernel has the family.
 const OF_KERNEL: [&str; 2] = ["kernel", "kernel_profile"];
 
+/// The fields that tell the kernel, of those that are recorded.
+fn of_kernel<'a>(base: &'a [Record], new: &'a [Record]) -> impl Iterator<Item = String> + 'a {
+    let has = |f: &str, r: &Record| match f {
+        "kernel" => !r.trial.kernel.is_empty(),
+        _ => r.provenance.contains_key(f),
+    };
+    let recorded = move |f: &&str| base.iter().chain(new).any(|r| has(f, r));
+    OF_KERNEL.into_iter().filter(recorded).map(str::to_string)
+}
+
 /// Compares schedulers by their families.
 fn families(
     base: &[Record],
@@ -199,15 +218,7 @@ fn families(
         };
         CompareError::NoFamily { base: of(base), new: of(new) }
     })?;
-    let has = |f: &str, all: &[Record]| {
-        let in_one = |r: &Record| match f {
-            "kernel" => !r.trial.kernel.is_empty(),
-            _ => r.provenance.contains_key(f),
-        };
-        all.iter().any(in_one)
-    };
-    let of_kernel = OF_KERNEL.iter().filter(|f| has(f, &found.base) || has(f, &found.new));
-    let vary = options.vary.iter().cloned().chain(of_kernel.map(|f| (*f).to_string())).collect();
+    let vary = options.vary.iter().cloned().chain(of_kernel(&found.base, &found.new)).collect();
     let options = CompareOptions { families: false, vary, ..options.clone() };
     let comparison = compare(&found.base, &found.new, &options)?;
     Ok(Comparison { matched: found.names, ..comparison })
@@ -246,6 +257,12 @@ pub fn compare(
         };
         return Err(CompareError::NothingInCommon { base: first(&b), new: first(&n) });
     }
+    // The fields of a kernel vary together.
+    let mut options = options.clone();
+    if options.vary.iter().any(|f| OF_KERNEL.contains(&f.as_str())) {
+        options.vary.extend(of_kernel(base, new));
+    }
+    let options = &options;
     let differing = conditions(base, new, &common, options)?;
     let seeds = (seeds(base), seeds(new));
     for side in [&mut b, &mut n] {

@@ -122,8 +122,8 @@ pub(crate) enum ResultsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Takes results of iosched, fio, PTS, CSV, iozone, pg_test_fsync, dbench, pgbench, sysbench, bonnie++ or S;
-    /// `published` takes those that come with the program.
+    /// Takes results of iosched, fio, PTS, CSV, iozone, pg_test_fsync, dbench, pgbench, sysbench, bonnie++,
+    /// fs_mark, PostMark or S; `published` takes those that come with the program.
     #[command(
         after_help = "Examples:\n  iosched results import published\n  iosched results import --format text page.txt"
     )]

@@ -45,7 +45,10 @@ pub(super) fn by_family(base: &[Record], new: &[Record]) -> Option<Matched> {
         let mut r = r.clone();
         let t = &r.trial;
         let pair = pairs.get(&(t.device.as_str(), t.workload.as_str(), family(&t.scheduler)));
-        let together = pair.map(|(before, after)| format!("{before} → {after}"));
+        let together = pair.map(|(before, after)| match before == after {
+            true => (*before).to_string(),
+            false => format!("{before} → {after}"),
+        });
         r.trial.scheduler = together.unwrap_or(r.trial.scheduler);
         r
     };

@@ -343,3 +343,26 @@ fn families_are_compared_across_kernels() {
     let none = compare(&called("6.1", "bfq", 1.0), &called("6.1", "none", 1.0), &families);
     assert!(none.unwrap_err().to_string().contains("base has bfq, new has none"));
 }
+
+/// The refusal of two kernels names the way to compare them, and a kernel is one thing in two fields.
+#[test]
+fn two_kernels_are_offered_as_families() {
+    let of = |kernel: &str| {
+        let mut all = records(kernel, &FAST);
+        for r in &mut all {
+            r.provenance.insert("kernel_profile".into(), format!("linux-{kernel}"));
+        }
+        all
+    };
+    let (base, new) = (of("6.1"), of("6.12"));
+    let refused = compare(&base, &new, &CompareOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("--match family"), "{refused}");
+    for field in ["kernel", "kernel_profile"] {
+        let vary = CompareOptions { vary: vec![field.into()], ..CompareOptions::default() };
+        assert!(compare(&base, &new, &vary).is_ok(), "{field}");
+    }
+    let families = CompareOptions { families: true, ..CompareOptions::default() };
+    let c = compare(&base, &new, &families).unwrap();
+    let text = crate::render::comparison(&c, true, 100);
+    assert!(!text.contains("by family") && !text.contains('→'), "{text}");
+}

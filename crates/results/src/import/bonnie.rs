@@ -4,7 +4,8 @@ use iosched_experiment::record::{IMPORT, Metric, Record, TrialId, Warning};
 use iosched_types::Diagnostic;
 
 use super::iozone::{fresh, number_repetitions, scheduler_mark};
-use super::{lines, number};
+use super::lines;
+use super::numbers::Commas;
 
 /// Tests in the order of the output: name and unit. Each has a rate and a share of CPU.
 const TESTS: [(&str, &str); 6] = [
@@ -63,6 +64,8 @@ pub(super) fn is_one(text: &str) -> bool {
 /// A diagnostic when there is no result, or a value is no number.
 pub fn from_bonnie(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
     let csv = text.lines().any(|l| layout(&l.trim().split(',').collect::<Vec<_>>()).is_some());
+    // A line of CSV has no commas in its numbers.
+    let commas = if csv { Commas::Unknown } else { Commas::of(text) };
     let mut out = Vec::new();
     let mut scheduler: Option<String> = None;
     let (mut heads, mut kind): (Vec<usize>, Option<bool>) = (Vec::new(), None);
@@ -75,7 +78,7 @@ pub fn from_bonnie(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
         let fields: Vec<&str> = line.trim().split(',').collect();
         if let Some(layout) = layout(&fields) {
             let mut record = fresh(trial, scheduler.as_deref());
-            comma(&mut record, &fields, &layout, (file, n, line))?;
+            comma(&mut record, &fields, &layout, (file, n, line, commas))?;
             out.push(record);
         } else if !csv {
             if line.contains("Sequential Output") || line.contains("Sequential Create") {
@@ -89,7 +92,7 @@ pub fn from_bonnie(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
             } else if let (Some(record), Some(files), false) =
                 (out.last_mut(), kind, heads.is_empty())
             {
-                table(record, files, &heads, (file, n, line))?;
+                table(record, files, &heads, (file, n, line, commas))?;
                 heads.clear();
             }
         }
@@ -121,15 +124,15 @@ fn not_measured(record: &mut Record, names: &[&str]) {
     record.warnings.push(Warning { code: IMPORT.into(), message, advice });
 }
 
-type Place<'a> = (&'a str, usize, &'a str);
+type Place<'a> = (&'a str, usize, &'a str, Commas);
 
 /// A number, unless the test was not run or too fast.
-fn measured((file, n, line): Place<'_>, field: &str) -> Result<Option<f64>, Diagnostic> {
+fn measured(place: Place<'_>, field: &str) -> Result<Option<f64>, Diagnostic> {
     let field = field.trim();
     if field.is_empty() || field.starts_with('+') {
         return Ok(None);
     }
-    number(file, n, line, field).map(Some)
+    place.3.number((place.0, place.1, place.2), field).map(Some)
 }
 
 fn comma(

@@ -18,7 +18,8 @@ use iosched_experiment::record::{
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
-use super::{MAX_LINE, at, number};
+use super::numbers::Commas;
+use super::{MAX_LINE, at};
 use crate::measure::measures;
 use crate::stats::Better;
 use crate::store::backend_kind;
@@ -266,7 +267,8 @@ fn add<'a>(
     let limit = value.strip_prefix('>');
     record.metrics.push(Metric {
         name: name.into(),
-        value: number(place.file, place.number, place.line, limit.unwrap_or(value))?,
+        value: Commas::Unknown
+            .number((place.file, place.number, place.line), limit.unwrap_or(value))?,
         unit: unit.into(),
         higher_is_better,
         censored: limit.is_some(),

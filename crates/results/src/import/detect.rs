@@ -33,6 +33,10 @@ pub enum Format {
     Sysbench,
     /// bonnie++'s output.
     Bonnie,
+    /// fs_mark's output.
+    FsMark,
+    /// PostMark's report.
+    Postmark,
     /// A result file of the S suite.
     SSuite,
     /// A page that this program made.
@@ -41,7 +45,7 @@ pub enum Format {
 
 impl Format {
     /// All of them with their names on the command line.
-    pub const ALL: [(&'static str, Format); 13] = [
+    pub const ALL: [(&'static str, Format); 15] = [
         ("json", Format::Json),
         ("fio", Format::Fio),
         ("pts", Format::Pts),
@@ -53,6 +57,8 @@ impl Format {
         ("pgbench", Format::Pgbench),
         ("sysbench", Format::Sysbench),
         ("bonnie++", Format::Bonnie),
+        ("fs_mark", Format::FsMark),
+        ("postmark", Format::Postmark),
         ("s-suite", Format::SSuite),
         ("page", Format::Page),
     ];
@@ -85,6 +91,11 @@ fn head_of(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// Whether a text that begins with `<` is a trace: `<idle>-0     [001] …`.
+fn is_trace(start: &str) -> bool {
+    start.lines().next().is_some_and(|l| l.contains(">-") && l.contains(" ["))
+}
+
 /// Guesses the format from the first 64 KiB.
 #[must_use]
 pub fn detect(text: &str) -> Option<Format> {
@@ -93,7 +104,9 @@ pub fn detect(text: &str) -> Option<Format> {
     if start.get(..14).is_some_and(|s| s.eq_ignore_ascii_case("<!doctype html")) {
         return Some(Format::Page);
     }
-    if start.starts_with('<') {
+    // `<...>-30496 [001] …` is a trace of the kernel's.
+    let tag = |c: char| c.is_ascii_alphabetic() || c == '?' || c == '!';
+    if start.strip_prefix('<').is_some_and(|rest| rest.starts_with(tag)) && !is_trace(start) {
         return Some(Format::Pts);
     }
     if head.contains("\"fio version\"") {
@@ -109,16 +122,18 @@ pub fn detect(text: &str) -> Option<Format> {
     if fio_text::is_normal(head) || head.lines().any(fio_terse::is_terse) {
         return Some(Format::Fio);
     }
-    if start.starts_with('{') {
+    if start.starts_with('{') && !head.contains("\"sysstat\"") {
         return Some(Format::Json);
     }
-    let known: [(Format, IsOne); 6] = [
+    let known: [(Format, IsOne); 8] = [
         (Format::PgTestFsync, super::pg_test_fsync::is_one),
         (Format::Iozone, super::iozone::is_one),
         (Format::Sysbench, super::tools::is_sysbench),
         (Format::Dbench, super::tools::is_dbench),
         (Format::Pgbench, super::tools::is_pgbench),
         (Format::Bonnie, super::bonnie::is_one),
+        (Format::FsMark, super::files_made::is_fs_mark),
+        (Format::Postmark, super::files_made::is_postmark),
     ];
     if let Some((format, _)) = known.iter().find(|k| (k.1)(head)) {
         return Some(*format);
@@ -175,6 +190,8 @@ pub fn import(
         Format::Pgbench => super::from_pgbench(file, text, context)?,
         Format::Sysbench => super::from_sysbench(file, text, context)?,
         Format::Bonnie => super::from_bonnie(file, text, context)?,
+        Format::FsMark => super::from_fs_mark(file, text, context)?,
+        Format::Postmark => super::from_postmark(file, text, context)?,
         Format::SSuite => super::from_s_suite(file, text, context)?,
         Format::Page => super::from_page(file, text)?,
     };

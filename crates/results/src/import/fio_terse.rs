@@ -2,9 +2,9 @@
 
 use iosched_types::Diagnostic;
 
-use super::fio_text::{Run, SIDES, counted, side_of, without_sums};
+use super::fio_text::{COMMAS, Run, SIDES, counted, side_of, without_sums};
 use super::iozone::scheduler_mark;
-use super::{at, lines, number};
+use super::{at, lines};
 use crate::fio::{Direction, DiskUtil, FioJob, LatencyStats};
 
 /// Whether a line has terse output.
@@ -199,7 +199,7 @@ fn job_of(
     }
     let mut share = || -> Result<f64, Diagnostic> {
         let word = fields.next().ok_or_else(cut)?;
-        number(file, n, line, word.trim_end_matches('%'))
+        COMMAS.number((file, n, line), word.trim_end_matches('%'))
     };
     (j.usr_cpu, j.sys_cpu) = (share()?, share()?);
     let ctx = share()? as u64;
@@ -218,7 +218,7 @@ fn side_from<'a>(
     let cut = || at(file, n, line, "", "the line is cut off".into());
     let plain = |fields: &mut std::iter::Peekable<_>| -> Result<f64, Diagnostic> {
         let word: &str = Iterator::next(fields).ok_or_else(cut)?;
-        number(file, n, line, word.trim_end_matches('%'))
+        COMMAS.number((file, n, line), word.trim_end_matches('%'))
     };
     let kib = plain(fields)?;
     let mut d = Direction { io_bytes: (kib * 1024.0) as u64, ..Direction::default() };
@@ -238,7 +238,7 @@ fn side_from<'a>(
     d.slat_ns = us(fields)?;
     d.clat_ns = us(fields)?;
     while let Some((p, v)) = fields.peek().and_then(|f| f.split_once("%=")) {
-        let v = number(file, n, line, v)?;
+        let v = COMMAS.number((file, n, line), v)?;
         // Places without a percentile are filled with 0%=0.
         if p.parse::<f64>().is_ok_and(|p| p > 0.0) {
             d.clat_ns.percentile.0.push((p.into(), (v * 1e3) as u64));

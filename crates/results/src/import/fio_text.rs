@@ -3,8 +3,12 @@
 use iosched_types::Diagnostic;
 
 use super::iozone::scheduler_mark;
-use super::{lines, number};
+use super::lines;
+use super::numbers::Commas;
 use crate::fio::{Direction, DiskUtil, FioJob, FioOutput, LatencyStats};
+
+/// fio prints no figure with three decimals.
+pub(super) const COMMAS: Commas = Commas::Thousands;
 
 /// A run of fio as its output tells it.
 #[derive(Default)]
@@ -147,7 +151,7 @@ fn body(run: &mut Run, state: &mut State, place: (&str, usize, &str)) -> Result<
     }
     if let (true, Some((name, rest))) = (state.disks, line.split_once(": ios=")) {
         run.output.disk_util.retain(|d| d.name != name);
-        run.output.disk_util.push(disk(name, rest));
+        run.output.disk_util.push(disk(name, rest, place));
         return Ok(());
     }
     let Some(job) = run.output.jobs.last_mut().filter(|_| !run.over) else { return Ok(()) };
@@ -163,13 +167,12 @@ fn body(run: &mut Run, state: &mut State, place: (&str, usize, &str)) -> Result<
     } else if word == "cpu" || word.starts_with("cpu ") {
         for (key, slot) in [("usr=", &mut job.usr_cpu), ("sys=", &mut job.sys_cpu)] {
             let value = rest.split_once(key).and_then(|(_, v)| v.split('%').next());
-            *slot = value.and_then(|v| v.trim().parse().ok()).unwrap_or(0.0);
+            *slot = value.map_or(0.0, |v| share(place, v));
         }
     } else if word.starts_with("IO depths") {
-        for (i, share) in rest.split(',').enumerate().take(7) {
-            let share =
-                share.rsplit('=').next().and_then(|v| v.trim_end_matches('%').trim().parse().ok());
-            job.iodepth_level.0.push((i.to_string(), share.unwrap_or(0.0)));
+        for (i, level) in rest.split(", ").enumerate().take(7) {
+            let level = level.rsplit('=').next().unwrap_or_default();
+            job.iodepth_level.0.push((i.to_string(), share(place, level.trim_end_matches('%'))));
         }
     } else if let Some((what, unit)) = latency_head(word) {
         let Some(side) = state.side else { return Ok(()) };
@@ -187,7 +190,12 @@ fn body(run: &mut Run, state: &mut State, place: (&str, usize, &str)) -> Result<
     Ok(())
 }
 
-fn disk(name: &str, rest: &str) -> DiskUtil {
+/// A share in percent; one that is no number is none.
+fn share(place: (&str, usize, &str), word: &str) -> f64 {
+    COMMAS.number(place, word.trim()).unwrap_or(0.0)
+}
+
+fn disk(name: &str, rest: &str, place: (&str, usize, &str)) -> DiskUtil {
     let pair = |key: &str| -> [u64; 2] {
         let text = format!(" ios={rest}");
         let value = text.split_once(&format!(" {key}=")).map_or("", |(_, v)| v);
@@ -197,7 +205,7 @@ fn disk(name: &str, rest: &str) -> DiskUtil {
     };
     let ([read_ios, write_ios], [read_merges, write_merges]) = (pair("ios"), pair("merge"));
     let in_queue = pair("in_queue")[0];
-    let util = rest.split_once(" util=").and_then(|(_, u)| u.split('%').next()?.parse().ok());
+    let util = rest.split_once(" util=").and_then(|(_, u)| u.split('%').next());
     DiskUtil {
         name: name.into(),
         read_ios,
@@ -205,7 +213,7 @@ fn disk(name: &str, rest: &str) -> DiskUtil {
         read_merges,
         write_merges,
         in_queue,
-        util: util.unwrap_or(0.0),
+        util: util.map_or(0.0, |u| share(place, u)),
         ..DiskUtil::default()
     }
 }
@@ -257,18 +265,6 @@ fn value<'a>(rest: &'a str, key: &str) -> Option<&'a str> {
     Some(end.map_or(v, |(at, _)| &v[..at]))
 }
 
-/// A number whose thousands may be parted by commas.
-fn grouped((file, n, line): (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
-    let (whole, _) = word.split_once('.').unwrap_or((word, ""));
-    let mut groups = whole.split(',');
-    let first = groups.next().unwrap_or_default().len();
-    let fits = (1..=3).contains(&first) && groups.all(|g| g.len() == 3);
-    match word.contains(',') && fits {
-        true => number(file, n, line, &word.replace(',', "")),
-        false => number(file, n, line, word),
-    }
-}
-
 /// `11067k`, `73.7k`, `1.2M`: thousands.
 fn shortened(place: (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
     let (digits, scale) = match word.chars().last() {
@@ -277,7 +273,7 @@ fn shortened(place: (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> 
         Some('G' | 'g') => (&word[..word.len() - 1], 1e9),
         _ => (word, 1.0),
     };
-    Ok(grouped(place, digits)? * scale)
+    Ok(COMMAS.number(place, digits)? * scale)
 }
 
 /// `1984KiB`, `14.2MB`, `180Mibit`: bytes. A unit without an i has `thousand` of the next smaller one: fio 2 says KB for
@@ -295,18 +291,18 @@ fn bytes(place: (&str, usize, &str), word: &str, thousand: f64) -> Result<f64, D
     let bits = match rest {
         "" | "B" => 1.0,
         "b" | "bit" => 8.0,
-        _ => return number(place.0, place.1, place.2, word),
+        _ => return COMMAS.number(place, word),
     };
-    Ok(grouped(place, digits)? * f64::powi(thousand, power as i32) / bits)
+    Ok(COMMAS.number(place, digits)? * f64::powi(thousand, power as i32) / bits)
 }
 
 /// `143msec`, `36.5sec`: milliseconds.
 fn milliseconds(place: (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
     match word.strip_suffix("msec") {
-        Some(ms) => grouped(place, ms),
+        Some(ms) => COMMAS.number(place, ms),
         None => match word.strip_suffix("sec").or_else(|| word.strip_suffix('s')) {
-            Some(s) => Ok(grouped(place, s)? * 1000.0),
-            None => grouped(place, word),
+            Some(s) => Ok(COMMAS.number(place, s)? * 1000.0),
+            None => COMMAS.number(place, word),
         },
     }
 }
@@ -384,8 +380,9 @@ fn percentiles(
         let Some((p, v)) = cell.split_once("th=[") else { continue };
         let v = v.trim().trim_end_matches(']').trim_start_matches(">=").trim();
         let v = shortened(place, v)? * unit;
-        t.percentile.0.retain(|(known, _)| known != p.trim());
-        t.percentile.0.push((p.trim().to_string(), v as u64));
+        let p = p.trim().replace(',', ".");
+        t.percentile.0.retain(|(known, _)| *known != p);
+        t.percentile.0.push((p, v as u64));
     }
     Ok(())
 }

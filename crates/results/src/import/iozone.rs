@@ -3,7 +3,8 @@
 use iosched_experiment::record::{BackendKind, Metric, Record, SCHEMA, Status, TrialId};
 use iosched_types::Diagnostic;
 
-use super::{at, lines, number};
+use super::numbers::Commas;
+use super::{at, lines};
 
 /// Columns of the automatic mode by the words of their heads: the line above (may be empty), and the line with `reclen`.
 const COLUMNS: [(&str, &str, &str); 15] = [
@@ -78,6 +79,7 @@ pub(super) fn is_one(text: &str) -> bool {
 /// # Errors
 /// A diagnostic when there is no result, or a value is no number.
 pub fn from_iozone(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
+    let commas = Commas::of(text);
     let mut out = vec![fresh(trial, None)];
     let (mut table, mut phase) = (None, None);
     let mut above = "";
@@ -100,15 +102,21 @@ pub fn from_iozone(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
         } else if let (Some(columns), true) =
             (&table, trimmed.starts_with(|c: char| c.is_ascii_digit()))
         {
-            row(record, columns, file, n, line)?;
+            row(record, columns, commas, (file, n, line))?;
         } else if table.is_some() && trimmed.starts_with("iozone test complete") {
             table = None;
         } else if let Some((name, unit, value, word)) = throughput(trimmed) {
             phase = Some(name.clone());
-            push(record, name, number(file, n, line, value)?, unit, true);
+            push(record, name, commas.number((file, n, line), value)?, unit, true);
             let _ = word;
         } else if let (Some(phase), Some((name, unit, value, better))) = (&phase, detail(trimmed)) {
-            push(record, format!("{phase} {name}"), number(file, n, line, value)?, unit, better);
+            push(
+                record,
+                format!("{phase} {name}"),
+                commas.number((file, n, line), value)?,
+                unit,
+                better,
+            );
         }
         above = line;
     }
@@ -189,20 +197,19 @@ fn push(record: &mut Record, name: String, value: f64, unit: &str, higher_is_bet
 fn row(
     record: &mut Record,
     columns: &[Column],
-    file: &str,
-    n: usize,
-    line: &str,
+    commas: Commas,
+    (file, n, line): (&str, usize, &str),
 ) -> Result<(), Diagnostic> {
     let cells = words(line);
     let ([(size, _), (length, _), results @ ..], false) = (&cells[..], columns.is_empty()) else {
         let message = "a row of the table needs file size, record length and results";
         return Err(at(file, n, line, "", message.into()));
     };
-    number(file, n, line, size)?;
-    number(file, n, line, length)?;
+    commas.number((file, n, line), size)?;
+    commas.number((file, n, line), length)?;
     let mut last = 0;
     for (i, (cell, end)) in results.iter().enumerate() {
-        let value = number(file, n, line, cell)?;
+        let value = commas.number((file, n, line), cell)?;
         // Numbers end where their heads do, or up to two characters before or behind.
         let place = match results.len() == columns.len() {
             true => i,

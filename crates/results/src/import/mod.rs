@@ -7,11 +7,13 @@ mod bonnie;
 mod csv;
 mod detect;
 mod files;
+mod files_made;
 mod fio;
 mod fio_terse;
 mod fio_text;
 mod hosts;
 mod iozone;
+mod numbers;
 mod page;
 mod pg_test_fsync;
 mod s_suite;
@@ -27,6 +29,7 @@ pub use csv::{from_csv, to_csv};
 pub use detect::{Context, Format, detect, document, import};
 pub use files::{fio_plot, large_document, read_file};
 pub use files::{has_s_files, s_folder};
+pub use files_made::{from_fs_mark, from_postmark};
 pub use fio::from_fio_json;
 pub use iozone::from_iozone;
 pub use page::from_page;
@@ -73,15 +76,6 @@ fn at(file: &str, number: usize, line: &str, word: &str, message: String) -> Dia
 /// Whether a text is a log of strace.
 fn strace(text: &str) -> bool {
     iosched_experiment::TraceRef::is_log_of("", &|_| Ok(text.to_string()))
-}
-
-/// A finite number.
-fn number(file: &str, n: usize, line: &str, word: &str) -> Result<f64, Diagnostic> {
-    match word.parse::<f64>() {
-        Ok(v) if v.is_finite() => Ok(v),
-        Ok(_) => Err(at(file, n, line, word, format!("\"{word}\" is not a finite number"))),
-        Err(_) => Err(at(file, n, line, word, format!("\"{word}\" is not a number"))),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use iosched_experiment::record::{ABSENT, Metric, Record, TrialId};
 use iosched_types::Diagnostic;
 
 use super::iozone::{fresh, number_repetitions, scheduler_mark};
-use super::{at, lines, number};
+use super::numbers::Commas;
+use super::{at, lines};
 
 /// Methods, which no translation changes.
 const METHODS: [&str; 5] =
@@ -182,12 +183,11 @@ fn figures(
     (file, n, line): (&str, usize, &str),
 ) -> Result<(), Diagnostic> {
     let (section, method) = section.names(&row.method);
-    let ops = row.ops.replace(',', ".");
-    let both = [("ops/sec", Some(ops.as_str()), Some(true)), ("usecs/op", row.usecs, None)];
+    let both = [("ops/sec", Some(row.ops), Some(true)), ("usecs/op", row.usecs, None)];
     for (unit, value, better) in both {
         let Some(value) = value else { continue };
         let name = format!("{section}: {method} [{unit}]");
-        let value = number(file, n, line, value)?;
+        let value = Commas::Decimal.number((file, n, line), value)?;
         if record.metrics.iter().any(|m| m.name == name) {
             let message = format!("\"{method}\" is listed twice in its section");
             return Err(at(file, n, line, &row.method, message));

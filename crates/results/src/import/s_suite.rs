@@ -8,7 +8,8 @@ use iosched_experiment::record::{Metric, Record, TrialId};
 use iosched_types::Diagnostic;
 
 use super::iozone::fresh;
-use super::{at, lines, number};
+use super::numbers::Commas;
+use super::{at, lines};
 
 /// Scheduler and workload of a file name: `bfq-10r0w-seq-lat_thr_stat.txt` to (`bfq`, `10r0w-seq`).
 fn from_name(file: &str) -> Option<(&str, &str)> {
@@ -53,6 +54,7 @@ fn block(line: &str) -> Option<(&'static str, &'static str, bool)> {
 /// # Errors
 /// A diagnostic when no block is found, or a value is no number, or a block has fewer values than columns.
 pub fn from_s_suite(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
+    let commas = Commas::of(text);
     let mut record = fresh(trial, None);
     if let Some((scheduler, workload)) = from_name(file) {
         if record.trial.scheduler.is_empty() {
@@ -88,7 +90,7 @@ pub fn from_s_suite(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Recor
             for (column, word) in columns.iter().zip(&words) {
                 // A deviation or an interval is always better small.
                 let higher = higher && !column.starts_with("std") && !column.starts_with("conf");
-                let value = number(file, n, line, word)?;
+                let value = commas.number((file, n, line), word)?;
                 let name =
                     if column == "avg" { name.to_string() } else { format!("{name} {column}") };
                 if record.metrics.iter().any(|m| m.name == name) {

@@ -10,11 +10,16 @@ const REPLAY: &str = "a trace has no result to compare: `iosched trace info FILE
 const OBSERVES: &str =
     "it observes a machine and is no result of a run: measure with fio, and import fio's JSON";
 
-const ALL: [Known; 18] = [
+const CSV: &str = "its figures are not read: put them into CSV with the columns scheduler, workload, metric, unit, value";
+
+const ALL: [Known; 23] = [
     (
         "the output of test_fsync, PostgreSQL 9.0 or older",
-        |t, _| t.contains("Simple write timing:") && t.contains("sync"),
-        "it has seconds of a loop, not rates: run pg_test_fsync of PostgreSQL 9.1 or newer, and import what it prints",
+        |t, l| {
+            t.contains("Simple write timing:") && t.contains("sync")
+                || l.iter().any(|l| l.trim_end().ends_with("/second")) && t.contains("sync")
+        },
+        "it counts otherwise than newer ones: run pg_test_fsync of PostgreSQL 9.1 or newer, and import what it prints",
     ),
     (
         "a binary trace of blktrace",
@@ -46,6 +51,12 @@ const ALL: [Known; 18] = [
         OBSERVES,
     ),
     (
+        "the output of a bpftrace script",
+        |t, _| t.lines().any(attaching),
+        "its columns are the script's own: `iosched record` records a disk's I/O, and `iosched trace` reads traces of \
+            blkparse, biosnoop and tracefs",
+    ),
+    (
         "a trace of the kernel's tracefs",
         |t, _| t.contains("block_rq_") && t.contains(": block_"),
         REPLAY,
@@ -60,16 +71,34 @@ const ALL: [Known; 18] = [
         },
         OBSERVES,
     ),
-    ("vmstat's output", |t, _| t.contains("procs -----------memory"), OBSERVES),
-    ("diskstats of the kernel", |_, l| most(l, diskstats), OBSERVES),
     (
-        "vdbench's output",
-        |t, _| t.contains("Vdbench") || t.contains("avg_2-"),
-        "its columns are not read: put them into CSV with the columns scheduler, workload, metric, unit, value",
+        "iotop's output",
+        |t, _| {
+            let head = |l: &str| l.contains("DISK READ") && l.contains("DISK WRITE");
+            t.lines().any(head) && (t.contains("Total DISK READ") || t.contains("PRIO"))
+        },
+        OBSERVES,
     ),
     (
+        "filebench's output",
+        |t, _| t.contains("Filebench Version") || t.contains("IO Summary:") && t.contains("ops/s"),
+        CSV,
+    ),
+    (
+        "stress-ng's output",
+        |t, _| t.contains("stress-ng: ") || t.contains("stress-ng-version:"),
+        "bogo operations of different stressors are not the same work; a fio job has figures to compare: import its JSON",
+    ),
+    ("a table of CrystalDiskMark", |t, _| t.contains("CrystalDiskMark"), CSV),
+    ("vmstat's output", |t, _| t.contains("procs -----------memory"), OBSERVES),
+    ("diskstats of the kernel", |_, l| most(l, diskstats), OBSERVES),
+    ("vdbench's output", |t, _| t.contains("Vdbench") || t.contains("avg_2-"), CSV),
+    (
         "ioping's output",
-        |t, _| t.contains("ioping statistics") || t.contains("requests completed in"),
+        |t, l| {
+            let words = ["ioping statistics", "requests completed in"];
+            words.iter().any(|w| t.contains(w)) || t.contains("cmd: ioping ") || most(l, ioping)
+        },
         "it is no load that a scheduler can order; a fio job with iodepth=1 and rw=randread measures the same: import its JSON",
     ),
     (
@@ -120,6 +149,20 @@ fn blkparse(line: &str) -> bool {
         && action.bytes().all(|b| b.is_ascii_uppercase())
 }
 
+/// `Attaching 3 probes...`.
+fn attaching(line: &str) -> bool {
+    line.trim().strip_prefix("Attaching ").is_some_and(|rest| {
+        let (count, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        count.parse::<u32>().is_ok() && rest.starts_with("probe")
+    })
+}
+
+/// `199 359280228 554 2268714 19320 1805428 5179894 1822513 200 361840149`: ioping -B.
+fn ioping(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.len() == 10 && words.iter().all(|w| w.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// `1000, 55296, 0, 0, 0`: time, value, direction, block size.
 fn fio_log(line: &str) -> bool {
     let fields: Vec<&str> = line.split(',').collect();
@@ -141,6 +184,10 @@ fn diskstats(line: &str) -> bool {
 
 /// What a file is that cannot be imported.
 pub(super) fn refusal(file: &str, head: &str) -> Option<Diagnostic> {
+    if head.trim_matches(['\u{feff}', '\0']).trim().is_empty() {
+        let help = "was the measurement stopped before it printed anything?";
+        return Some(Diagnostic::file(file, "the file is empty").with_help(help));
+    }
     let lines: Vec<&str> = head
         .lines()
         .filter(|l| !l.trim().is_empty() && !l.starts_with("#####"))

@@ -10,7 +10,8 @@
 
 use iosched_types::Diagnostic;
 
-use super::{at, lines, number};
+use super::numbers::Commas;
+use super::{at, lines};
 use crate::model::{Cell, Comparison, Run, Test};
 use crate::stats::Better;
 
@@ -41,6 +42,7 @@ fn unit(line: &str) -> Option<(&str, Better)> {
 /// A diagnostic: no test, a value that is no number, a run listed twice in a test.
 pub fn from_text(file: &str, text: &str) -> Result<Comparison, Diagnostic> {
     let mut out = Comparison::default();
+    let commas = Commas::of(text);
     // The lines of the paragraph so far: title, options.
     let mut heading: Vec<&str> = Vec::new();
     for line in lines(file, text) {
@@ -48,7 +50,7 @@ pub fn from_text(file: &str, text: &str) -> Result<Comparison, Diagnostic> {
         if line.trim().is_empty() {
             heading.clear();
         } else if let Some((name, value)) = bar(line) {
-            let value = number(file, n, line, value)?;
+            let value = commas.number((file, n, line), value)?;
             let Some(test) = out.tests.last_mut() else {
                 return Err(at(
                     file,

@@ -7,21 +7,23 @@ use iosched_experiment::record::{IMPORT, Metric, Record, TrialId, Warning};
 use iosched_types::Diagnostic;
 
 use super::iozone::{fresh, number_repetitions, scheduler_mark};
-use super::{lines, number};
+use super::lines;
+use super::numbers::Commas;
 
-/// A line with its place.
-type Place<'a> = (&'a str, usize, &'a str);
+/// A line with its place, and what its commas are.
+pub(super) type Place<'a> = (&'a str, usize, &'a str, Commas);
 /// Takes what a line of a report says into the record.
-type Take = fn(&mut Record, &mut String, Place<'_>) -> Result<(), Diagnostic>;
+pub(super) type Take = fn(&mut Record, &mut String, Place<'_>) -> Result<(), Diagnostic>;
 
 /// Reads the reports of a tool. `begins` knows the first line of one.
-fn reports(
+pub(super) fn reports(
     (file, text, trial): (&str, &str, &TrialId),
     begins: fn(&str) -> bool,
     take: Take,
     lacks: &str,
 ) -> Result<Vec<Record>, Diagnostic> {
     let mut out = vec![fresh(trial, None)];
+    let commas = Commas::of(text);
     let mut section = String::new();
     for line in lines(file, text) {
         let (n, line) = line?;
@@ -35,7 +37,7 @@ fn reports(
             section.clear();
         }
         if let Some(record) = out.last_mut() {
-            take(record, &mut section, (file, n, line))?;
+            take(record, &mut section, (file, n, line, commas))?;
         }
     }
     out.retain(|r| !r.metrics.is_empty());
@@ -47,7 +49,7 @@ fn reports(
 }
 
 /// A figure; the last one of a name counts.
-fn put(record: &mut Record, name: &str, value: f64, unit: &str, better: Option<bool>) {
+pub(super) fn put(record: &mut Record, name: &str, value: f64, unit: &str, better: Option<bool>) {
     record.metrics.retain(|m| m.name != name);
     let metric = Metric {
         name: name.into(),
@@ -60,12 +62,8 @@ fn put(record: &mut Record, name: &str, value: f64, unit: &str, better: Option<b
 }
 
 /// The number that a text begins with, behind `=` or `:`.
-fn first(place: Place<'_>, text: &str) -> Result<f64, Diagnostic> {
-    let text = text.trim_start_matches([' ', '\t', '=', ':']);
-    let word = text.split_whitespace().next().unwrap_or_default();
-    let end =
-        word.find(|c: char| !c.is_ascii_digit() && !".-+eE".contains(c)).unwrap_or(word.len());
-    number(place.0, place.1, place.2, &word[..end])
+pub(super) fn first((file, n, line, commas): Place<'_>, text: &str) -> Result<f64, Diagnostic> {
+    commas.first((file, n, line), text)
 }
 
 /// Whether a text is dbench's.
@@ -160,6 +158,10 @@ fn pgbench(record: &mut Record, section: &mut String, place: Place<'_>) -> Resul
     } else if let Some(value) = after("number of failed transactions") {
         let failed = first(place, value)?;
         put(record, "failed transactions", failed, "", None);
+    } else if let Some((name, value)) = line.split_once(" = ")
+        && value.trim_end().ends_with(" ms")
+    {
+        foreign(record, name, first(place, value)?);
     } else if line.starts_with("statement latencies") && section.is_empty() {
         section.push_str("statements");
         record.warnings.push(Warning {
@@ -170,6 +172,18 @@ fn pgbench(record: &mut Record, section: &mut String, place: Place<'_>) -> Resul
     }
     Ok(())
 }
+
+/// A time under the words of another language: the first one is the average, others keep their names.
+fn foreign(record: &mut Record, name: &str, ms: f64) {
+    let known = record.metrics.iter().any(|m| m.name == "latency average");
+    match known {
+        false => put(record, "latency average", ms, "ms", Some(false)),
+        true => put(record, name, ms, "ms", None),
+    }
+}
+
+/// The headings of latencies in sysbench 1, 0.5 and 0.4.
+const LATENCIES: [&str; 3] = ["Latency (ms)", "response time", "per-request statistics"];
 
 /// Whether a text is sysbench's, of its file test.
 pub(super) fn is_sysbench(text: &str) -> bool {
@@ -193,8 +207,10 @@ fn sysbench(record: &mut Record, section: &mut String, place: Place<'_>) -> Resu
     let line = place.2.trim();
     let percentile = |key: &str| {
         key.rsplit_once("percentile").map(|_| {
-            let digits: String = key.chars().filter(char::is_ascii_digit).collect();
-            format!("latency p{digits}")
+            // `99th`, of 0.4 `approx.  95`.
+            let of = |c: &char| c.is_ascii_digit() || *c == '.';
+            let digits: String = key.chars().filter(of).collect();
+            format!("latency p{}", digits.trim_matches('.'))
         })
     };
     if let Some(rest) = line.strip_prefix("sysbench ") {
@@ -229,16 +245,11 @@ fn sysbench(record: &mut Record, section: &mut String, place: Place<'_>) -> Resu
                     put(record, name, first(place, rest)?, "MiB/s", Some(true));
                 }
             }
-            ("Latency (ms)" | "per-request statistics", "min" | "avg" | "max") => {
-                put(
-                    record,
-                    &format!("latency {key}"),
-                    milliseconds(place, value)?,
-                    "ms",
-                    Some(false),
-                );
+            (section, "min" | "avg" | "max") if LATENCIES.contains(&section) => {
+                let name = format!("latency {key}");
+                put(record, &name, milliseconds(place, value)?, "ms", Some(false));
             }
-            ("Latency (ms)" | "per-request statistics", key) => {
+            (section, key) if LATENCIES.contains(&section) => {
                 if let Some(name) = percentile(key) {
                     put(record, &name, milliseconds(place, value)?, "ms", Some(false));
                 }

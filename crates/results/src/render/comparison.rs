@@ -31,11 +31,9 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
         }
         text.push_str(&line(x, width));
     }
-    for (base, new) in &c.matched {
+    for (base, new) in c.matched.iter().filter(|(base, new)| base != new) {
         let [base, new] = [base, new].map(|n| printable(n));
-        let note = format!(
-            "note: no scheduler is in both results by one name; compared by family: {base} in base, {new} in new"
-        );
+        let note = format!("note: compared by family: {base} in base, {new} in new");
         text.push_str(&wrap("", 2, &note, columns));
     }
     for (k, why) in &c.incomplete {

@@ -2,7 +2,9 @@
 //!
 //! All tests of the crate are in this one program, so that they are linked once.
 
+mod commas;
 mod concurrent;
+mod files_made;
 mod fio_forms;
 mod fio_plot;
 mod imports;

@@ -2,16 +2,18 @@
 //!
 //! Rules of fio 3.33: options before the first `--name` are those of all jobs, as are those behind `--name=global`; one
 //! dash is as good as two; `--option value` is `--option=value`, but for options that stand alone. Around the command
-//! a text may have a prompt, `sudo`, variables that are set and used, comments, and lines that end in `\`.
+//! a text may have a prompt, `sudo`, variables that are set and used, comments, and lines that end in `\`, of Windows in
+//! `^`. Of a job file on the command line the sections come last, wherever it stands: options before the first `--name`
+//! are defaults of its jobs (`fio a.fio --bs=16k`: a `bs` in the file stays).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use iosched_types::Diagnostic;
 
-use super::lexer::{Line, MAX_ERRORS, RawOption, Section};
+use super::lexer::{Include, MAX_ERRORS, RawOption, Section, lex};
 use super::option::{Kind, find_option};
-use super::pasted::Pasted;
+use super::shell::{Word, commands, expanded, in_loop};
 
 /// fio's own options that take a value and change only its report or how it runs.
 const REPORTS: &[&str] = &[
@@ -48,17 +50,11 @@ const FLAGS: &[&str] = &[
     "m",
 ];
 
-/// A word of the shell and where it begins.
-struct Word {
-    text: String,
-    line: Line,
-    column: usize,
-}
-
 /// The sections of a command line; `None` for all other texts.
 pub(crate) fn sections(
     file: &str,
     text: &str,
+    include: Include<'_>,
     warnings: &mut Vec<String>,
 ) -> Option<Result<Vec<Section>, Vec<Diagnostic>>> {
     let is_section = |line: &str| line.trim_start().starts_with('[');
@@ -76,6 +72,9 @@ pub(crate) fn sections(
     if let Some((other, at)) = found.next() {
         let d = other[at].line.diagnostic(other[at].column, 3, "a second fio command");
         return Some(Err(vec![d.with_help("a workload is one command: keep one of them")]));
+    }
+    if let Some(d) = in_loop(&commands, words) {
+        return Some(Err(vec![d]));
     }
     for command in &commands {
         let Some(first) = command.first() else { continue };
@@ -95,7 +94,14 @@ pub(crate) fn sections(
             warnings.push(format!("{}: {what} is not run: {}", first.line.place(), shown(told)));
         }
     }
-    Some(options(&file, &words[at + 1..], &assigned, warnings))
+    let read = options(&words[at + 1..], &assigned, warnings);
+    Some(read.and_then(|read| read.with_file(&file, include)))
+}
+
+/// Whether fio's first word is an option or a job file. In a sentence neither follows it.
+pub(super) fn begins(word: &str) -> bool {
+    let ends = [".fio", ".job", ".ini", ".cfg", ".conf"].iter().any(|e| word.ends_with(e));
+    word.starts_with(DASHES) || ends || word.starts_with(['/', '.']) && word.contains('/')
 }
 
 /// The program under the names that posts give it: `fio`, `FIO`, `/usr/bin/fio`, `fio.exe`, `fio-3.33`, and images of
@@ -110,12 +116,12 @@ pub(super) fn is_fio(word: &str) -> bool {
 
 /// Where a command has fio with an option. A word of a sentence, and an image that is named as the program in it, are
 /// followed by none. A variable counts by its value, `$FIO` without one by its name.
-fn at_fio(words: &[Word], assigned: &BTreeMap<String, String>) -> Option<usize> {
+pub(super) fn at_fio(words: &[Word], assigned: &BTreeMap<String, String>) -> Option<usize> {
     let program = |w: &Word| match w.text.contains('$') {
         true => is_fio(expanded(&w.text, assigned).trim_matches(['$', '{', '}'])),
         false => is_fio(&w.text),
     };
-    words.windows(2).position(|pair| program(&pair[0]) && pair[1].text.starts_with(DASHES))
+    words.windows(2).position(|pair| program(&pair[0]) && begins(&pair[1].text))
 }
 
 pub(super) const DASHES: [char; 3] = ['-', '–', '—'];
@@ -138,199 +144,58 @@ fn assignments(commands: &[Vec<Word>]) -> BTreeMap<String, String> {
     out
 }
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.chars().all(part) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Splits a text into commands of words, as far as a shell does so without running anything.
-fn commands(file: &Rc<str>, text: &str) -> Vec<Vec<Word>> {
-    let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
-    let mut pasted = Pasted::of(text);
-    for (i, raw) in text.split('\n').enumerate() {
-        let raw = raw.strip_suffix('\r').unwrap_or(raw);
-        let raw = if split.quote.is_none() && pasted.is_no_command(raw) { "" } else { raw };
-        let line = Line::new(file, i + 1, raw);
-        // Blanks behind the backslash come from pages; the line goes on all the same.
-        let body = raw.trim_end();
-        let (body, goes_on) = match body.strip_suffix('\\') {
-            Some(body) if split.quote != Some('\'') => (body, true),
-            _ => (body, false),
-        };
-        let comment = body.trim_start().starts_with('#') && !is_prompt(body);
-        if !(comment && split.quote.is_none()) {
-            split.line(body, &line);
-        }
-        if split.quote.is_some() && !goes_on {
-            split.push(' ', &line, 1);
-        } else {
-            split.end_word();
-            if !goes_on {
-                split.end_command();
-            }
-        }
-    }
-    split.end_word();
-    split.done.into_iter().flat_map(unquoted).collect()
+/// What a command line says: its sections, and the job file that it names.
+struct Read<'a> {
+    sections: Vec<Section>,
+    jobs: Option<&'a Word>,
 }
 
-/// `sh -c 'cd /x && fio --name=a'`: the commands in quotes take the place of their word.
-fn unquoted(mut words: Vec<Word>) -> Vec<Vec<Word>> {
-    let inner = |w: &Word| {
-        Some(quoted(w)).filter(|c| c.iter().any(|c| at_fio(c, &BTreeMap::new()).is_some()))
-    };
-    let Some((at, mut all)) = words.iter().enumerate().find_map(|(i, w)| Some((i, inner(w)?)))
-    else {
-        return vec![words];
-    };
-    let behind: Vec<Word> = words.split_off(at).into_iter().skip(1).collect();
-    // `docker run x 'fio …'` is one command, `sh -c 'cd /x && fio …'` two: the other shell has the first of them.
-    if let Some(first) = all.first_mut() {
-        words.append(first);
-        *first = words;
-    }
-    // Words behind the quoted ones belong to the other shell.
-    all.extend(Some(behind).filter(|b| !b.is_empty()));
-    all
-}
-
-/// The commands in a word that was quoted. Columns are those of the file.
-fn quoted(word: &Word) -> Vec<Vec<Word>> {
-    if !word.text.contains(char::is_whitespace) {
-        return Vec::new();
-    }
-    let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
-    split.line(&word.text, &word.line);
-    split.end_word();
-    split.done.iter_mut().flatten().for_each(|w| w.column += word.column);
-    split.done
-}
-
-/// `# fio …`: the prompt of root, not a comment.
-fn is_prompt(line: &str) -> bool {
-    let rest = line.trim_start().trim_start_matches('#').trim_start();
-    let rest = rest.strip_prefix("sudo ").unwrap_or(rest);
-    let (first, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-    is_fio(first) && rest.trim_start().starts_with(DASHES)
-}
-
-struct Split {
-    done: Vec<Vec<Word>>,
-    word: Option<Word>,
-    quote: Option<char>,
-    /// Behind a redirection: the name of a file follows.
-    skip: bool,
-}
-
-impl Split {
-    fn line(&mut self, body: &str, line: &Line) {
-        let mut chars = body.chars().enumerate().peekable();
-        while let Some((i, c)) = chars.next() {
-            let column = i + 1;
-            match (self.quote, c) {
-                (Some(q), c) if q == c => self.quote = None,
-                (Some('"') | None, '\\') => {
-                    let next = chars.next().map_or('\\', |(_, c)| c);
-                    self.push(next, line, column);
-                }
-                (Some(_), c) => self.push(c, line, column),
-                (None, '\'' | '"') => {
-                    self.quote = Some(c);
-                    self.begin(line, column);
-                }
-                (None, c) if c.is_whitespace() => self.end_word(),
-                (None, ';' | '|' | '&') if self.word.as_ref().is_none_or(|w| w.text != "$") => {
-                    self.end_word();
-                    self.end_command();
-                }
-                (None, '>' | '<') => {
-                    if self
-                        .word
-                        .as_ref()
-                        .is_some_and(|w| ["1", "2", "&"].contains(&w.text.as_str()))
-                    {
-                        self.word = None;
-                    }
-                    self.end_word();
-                    self.skip = true;
-                    // `2>&1` is one redirection.
-                    chars.next_if(|(_, c)| *c == '>' || *c == '&');
-                }
-                (None, c) => self.push(c, line, column),
-            }
+impl Read<'_> {
+    /// All sections, those of the job file last.
+    fn with_file(
+        mut self,
+        file: &Rc<str>,
+        include: Include<'_>,
+    ) -> Result<Vec<Section>, Vec<Diagnostic>> {
+        if let Some(word) = self.jobs {
+            let text = include(&word.text).map_err(|why| {
+                let wide = word.text.chars().count();
+                let message = format!("cannot read the job file \"{}\": {why}", word.text);
+                let help = "a job file is run by its own name, too: iosched run FILE, with options as --set NAME=VALUE";
+                vec![word.line.diagnostic(word.column, wide, message).with_help(help)]
+            })?;
+            self.sections.extend(lex(&word.text, &text, include)?);
+        } else if self.sections.iter().all(|s| s.name == "global") {
+            let d = Diagnostic::file(&**file, "the fio command names no job");
+            return Err(vec![d.with_help("fio wants --name=NAME or a job file, too")]);
         }
-    }
-
-    fn begin(&mut self, line: &Line, column: usize) {
-        self.word.get_or_insert_with(|| Word { text: String::new(), line: line.clone(), column });
-    }
-
-    fn push(&mut self, c: char, line: &Line, column: usize) {
-        self.begin(line, column);
-        if let Some(word) = &mut self.word {
-            word.text.push(c);
-        }
-    }
-
-    fn end_word(&mut self) {
-        if let Some(word) = self.word.take()
-            && !std::mem::take(&mut self.skip)
-            && let Some(command) = self.done.last_mut()
-        {
-            command.push(word);
-        }
-    }
-
-    fn end_command(&mut self) {
-        self.skip = false;
-        if self.done.last().is_some_and(|c| !c.is_empty()) {
-            self.done.push(Vec::new());
-        }
+        Ok(self.sections)
     }
 }
 
-/// `$NAME` by its value where the text sets it, else as `${NAME}`, which a job file has; `$pagesize` and the other
-/// keywords stay.
-fn expanded(text: &str, assigned: &BTreeMap<String, String>) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let braced = rest.strip_prefix('{').and_then(|r| r.split_once('}'));
-        let plain =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let (name, after) = braced.unwrap_or_else(|| rest.split_at(plain));
-        match assigned.get(name) {
-            Some(value) => out.push_str(value),
-            None if !is_name(name) || ["pagesize", "mb_memory", "ncpus"].contains(&name) => {
-                out.push('$');
-                continue;
-            }
-            None => out.push_str(&format!("${{{name}}}")),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
-fn options(
-    file: &Rc<str>,
-    words: &[Word],
+fn options<'a>(
+    words: &'a [Word],
     assigned: &BTreeMap<String, String>,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Section>, Vec<Diagnostic>> {
+) -> Result<Read<'a>, Vec<Diagnostic>> {
     let mut sections: Vec<Section> = Vec::new();
+    let mut jobs = None;
     let mut errors = Vec::new();
     let mut rest = words.iter().peekable();
     while let Some(word) = rest.next() {
         let wide = word.text.chars().count();
         let bare = word.text.trim_start_matches(DASHES);
         if bare.len() == word.text.len() {
-            let d = word.line.diagnostic(word.column, wide, format!("\"{bare}\" is no option"));
-            let help = "a job file is run by its own name: iosched run FILE, with options as --set NAME=VALUE";
-            errors.push(d.with_help(help));
+            if jobs.replace(word).is_some() {
+                let message = format!("\"{bare}\" is a second job file");
+                let help = "a workload is one job file: run the others by their own names";
+                errors.push(word.line.diagnostic(word.column, wide, message).with_help(help));
+            }
             continue;
         }
         let (key, mut value) = bare.split_once('=').map_or((bare, None), |(k, v)| (k, Some(v)));
@@ -365,12 +230,8 @@ fn options(
             section.options.push(option);
         }
     }
-    if errors.is_empty() && sections.iter().all(|s| s.name == "global") {
-        let d = Diagnostic::file(&**file, "the fio command names no job");
-        errors.push(d.with_help("fio wants --name=NAME, too"));
-    }
     errors.truncate(MAX_ERRORS);
-    if errors.is_empty() { Ok(sections) } else { Err(errors) }
+    if errors.is_empty() { Ok(Read { sections, jobs }) } else { Err(errors) }
 }
 
 #[cfg(test)]
@@ -469,7 +330,9 @@ mod tests {
         assert_eq!((line, column), (2, 5), "{text}");
         assert!(text.contains("did you mean \"iodepth\"?"), "{text}");
         assert!(refused("fio --rw=read --size=1m\n").2.contains("names no job"));
-        assert!(refused("fio --name=a x.fio\n").2.contains("iosched run FILE"));
+        let (line, column, text) = refused("fio --name=a x.fio\n");
+        assert_eq!((line, column), (1, 14), "{text}");
+        assert!(text.contains("x.fio") && text.contains("iosched run FILE"), "{text}");
         assert!(refused("fio --name=a\nfio --name=b\n").2.contains("a second fio command"));
     }
 }

@@ -28,6 +28,7 @@ mod pasted;
 pub mod process;
 mod replay;
 mod shape;
+mod shell;
 mod skew;
 mod spec;
 pub mod stats;

@@ -59,7 +59,7 @@ fn read(
     live: bool,
 ) -> Result<JobSet, Vec<Diagnostic>> {
     let mut warnings = Vec::new();
-    let sections = match cmdline::sections(file_name, text, &mut warnings) {
+    let sections = match cmdline::sections(file_name, text, include, &mut warnings) {
         Some(sections) => sections?,
         None => lex(file_name, text, include)?,
     };

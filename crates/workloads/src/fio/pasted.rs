@@ -1,6 +1,6 @@
 //! What stands around a fio command in a post: fences of Markdown with prose outside of them, and the output of fio below it.
 
-use super::cmdline::{DASHES, is_fio};
+use super::cmdline::{begins, is_fio};
 
 /// Where the lines of a post are.
 pub(super) struct Pasted {
@@ -44,7 +44,7 @@ fn is_fence(line: &str) -> bool {
 /// Whether fio with an option is on a line.
 fn has_command(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    words.windows(2).any(|pair| is_fio(pair[0]) && pair[1].starts_with(DASHES))
+    words.windows(2).any(|pair| is_fio(pair[0]) && begins(pair[1]))
 }
 
 /// `$ ls`, `# ls`, `root@nas:~# ls`.

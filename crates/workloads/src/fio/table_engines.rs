@@ -3,7 +3,7 @@
 use super::option::{Kind, OptionDef};
 
 const MAX: i64 = u32::MAX as i64;
-const CPU: &str = "host CPU time of a submission is not part of the job";
+const CPU: &str = "a submission takes the same core time with and without it";
 const OTHER: &str = "it belongs to an ioengine that is refused";
 const PRIO: &str = "priorities of single I/Os are not simulated; `prio` and `prioclass` are";
 
@@ -38,9 +38,9 @@ pub(crate) const ENGINE_OPTIONS: &[OptionDef] = &[
     row("nonvectored", Kind::Int(0, 1), CPU, "io_uring: plain instead of vectored calls."),
     poll("sqthread_poll_cpu", Kind::Int(0, MAX), "there is no submitting thread", "io_uring: CPU of the submitting thread."),
     row("thp", Kind::Int(0, 1), "it belongs to mmap", "mmap: transparent huge pages."),
-    poll("hipri", Kind::Flag, "an I/O ends by an interrupt, whose core time stays in the figures", "Polls for completions."),
-    poll("hipri_percentage", Kind::Int(0, 100), "an I/O ends by an interrupt, whose core time stays in the figures", "pvsync2: share of polled I/Os."),
-    poll("sqthread_poll", Kind::Flag, "the job submits its I/Os itself, and the core time of that stays in the figures", "io_uring: a kernel thread submits."),
+    poll("hipri", Kind::Flag, "an I/O ends by an interrupt, and takes the core time of that", "Polls for completions."),
+    poll("hipri_percentage", Kind::Int(0, 100), "an I/O ends by an interrupt, and takes the core time of that", "pvsync2: share of polled I/Os."),
+    poll("sqthread_poll", Kind::Flag, "the job submits its I/Os itself, and takes the core time of that", "io_uring: a kernel thread submits."),
     no("force_async", Kind::Int(0, MAX), &["0"], "submission by kernel workers is not simulated", "io_uring: hands I/Os to kernel workers."),
     no("uncached", Kind::Int(0, 1), &["0"], "no simulated file system knows it (Linux 6.14)", "Buffered I/O that leaves nothing in the cache."),
     no("nowait", Kind::Bool, &["0"], "I/Os that fail instead of waiting are not simulated", "Fails instead of waiting."),
