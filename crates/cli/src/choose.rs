@@ -8,8 +8,8 @@ use iosched_block::KernelProfile;
 use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, name_apart, stem};
 use iosched_experiment::{
-    DeviceRef, Experiment, JobSource, OPTIONS_LINE, Place, Placed, ProgramKind, ProgramRef,
-    ReplayRef, SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
+    BackendKind, DeviceRef, Experiment, JobSource, OPTIONS_LINE, Place, Placed, ProgramKind,
+    ProgramRef, ReplayRef, SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
@@ -186,6 +186,21 @@ fn parts<'a>(option: &'a str, values: &'a [String]) -> impl Iterator<Item = (&'a
     })
 }
 
+/// `sda=hdd-7200,sdb=usb-stick` would be a machine with several disks.
+fn of_several(args: &RunArgs, backend: BackendKind) -> Outcome {
+    let assigned = |(name, _): &(&str, Place)| {
+        name.split_once('=').is_some_and(|(disk, _)| !disk.contains(['/', '.']))
+    };
+    match parts("--device", &args.device).find(assigned).filter(|_| backend.has_model()) {
+        Some((_, place)) => {
+            let d = place.error("a trial has one disk: no device is named for a disk of the job");
+            let help = "run the jobs of each disk alone, with --device of its own; devices in a list are compared";
+            Err(d.with_help(help).into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Names of real disks and files. A name that exists as written counts as one name, commas and blanks included.
 fn real_devices(values: &[String]) -> impl Iterator<Item = (&str, Place)> {
     values.iter().flat_map(|v| {
@@ -229,6 +244,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     if !args.device.is_empty() {
         let named = |(n, p): (&str, _)| Placed::new(DeviceRef::Named(n.into()), p);
+        of_several(args, e.backend)?;
         e.devices = match e.backend.has_model() {
             true => parts("--device", &args.device).map(named).collect(),
             false => real_devices(&args.device).map(named).collect(),
@@ -270,6 +286,11 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     check_backend(e)
 }
 
+/// An option of fio may have other names.
+fn full_name(option: &str) -> &str {
+    iosched_workloads::fio::find_option(option).map_or(option, |o| o.name)
+}
+
 /// Options of device, jobs, programs and queue, and the name.
 fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if let Some(text) = &args.device_state {
@@ -277,12 +298,17 @@ fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
         let state = DeviceState::parse(text).map_err(|m| place.error(m))?;
         e.device_state = Some(Placed::new(state, place));
     }
-    for text in &args.set {
+    for (i, text) in args.set.iter().enumerate() {
         // As in a job file, an option without a value is a flag.
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
         let place = Place::option("--set", text, key);
         if key.is_empty() {
             return Err(place.error("--set needs OPTION=VALUE").into());
+        }
+        let of = |t: &&String| full_name(t.split('=').next().unwrap_or_default()) == full_name(key);
+        if let Some(first) = args.set[..i].iter().find(of) {
+            let d = place.error(format!("{key} is set twice: {first} and {text}"));
+            return Err(d.with_help("leave one out; two values are two experiments").into());
         }
         e.set.push(Placed::new((key.into(), value.into()), place));
     }

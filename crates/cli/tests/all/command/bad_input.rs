@@ -41,6 +41,20 @@ fn unknown_names_are_told_the_nearest() {
     refused(&["--backend", "simm"], &["one of: sim, emulated, real, mock"]);
 }
 
+/// One setting with two values: both are named.
+#[test]
+fn a_setting_with_two_values_is_refused() {
+    refused(&["--set", "bs=8k", "--set", "bs=16k"], &["bs is set twice: bs=8k and bs=16k"]);
+    refused(&["--set", "direct", "--set", "direct=0"], &["direct is set twice"]);
+    refused(&["--set", "bs=8k", "--set", "blocksize=16k"], &["bs=8k and blocksize=16k"]);
+    let twins = ["--scheduler", "bfq", "--tunable", "bfq.slice_idle=0"];
+    refused(
+        &[&twins[..], &["--tunable", "bfq.slice_idle_us=8000"]].concat(),
+        &["slice_idle=0 and slice_idle_us=8000"],
+    );
+    refused(&["--device", "sdd=hdd-7200,sde=usb-stick"], &["a trial has one disk"]);
+}
+
 /// Words that are no slip of the finger: other names of what there is, kinds of devices, disks, versions.
 #[test]
 fn what_people_mean_is_told_where_it_has_another_name() {
