@@ -103,6 +103,15 @@ impl Trial {
         self.foreign.as_deref().unwrap_or(self.scheduler.descriptor.name)
     }
 
+    /// The scheduler that the kernel gives the device when nothing is set.
+    #[must_use]
+    pub fn default_scheduler(&self) -> &str {
+        match self.device.hw_queues {
+            1 => &self.kernel.default_scheduler,
+            _ => &self.kernel.default_scheduler_multi_queue,
+        }
+    }
+
     /// The fio jobs; other work has none.
     #[must_use]
     pub fn jobs(&self) -> &JobSet {

@@ -77,11 +77,8 @@ fn identify(record: &mut Record, trial: &Trial) {
     record.provenance.insert(iosched_results::answer::DEVICE_DEPTH.into(), depth.to_string());
     let capacity = trial.device.capacity().to_string();
     record.provenance.insert(iosched_results::answer::DEVICE_CAPACITY.into(), capacity);
-    let default = match trial.device.hw_queues {
-        1 => &trial.kernel.default_scheduler,
-        _ => &trial.kernel.default_scheduler_multi_queue,
-    };
-    record.provenance.insert(iosched_results::verdict::BASE.into(), default.clone());
+    let default = trial.default_scheduler().to_string();
+    record.provenance.insert(iosched_results::verdict::BASE.into(), default);
     record.note_asks(&trial.jobs().jobs, &trial.cgroups);
     let mut device = trial.device.clone();
     // Descriptions of the device change no figure.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 
+use iosched_experiment::record::DEFAULT_SCHEDULER;
 use iosched_experiment::{BackendKind, Record, Site, Trial};
 use iosched_lab::machine::{Backend, Interrupt, Requirement};
 
@@ -211,6 +212,9 @@ impl Backend for Emulated {
             );
         }
         record.provenance.insert("model".into(), trial.device.name.clone());
+        // Of the modelled disk; the one that serves it is a loop device, which has another.
+        let default = trial.default_scheduler().to_string();
+        record.provenance.insert(DEFAULT_SCHEDULER.into(), default);
         record.provenance.insert("emulation".into(), disk.self_check_result().render());
         record.provenance.insert("emulation.transport".into(), disk.transport().to_string());
         for (i, note) in disk.notes().iter().enumerate() {

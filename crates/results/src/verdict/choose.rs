@@ -480,7 +480,7 @@ pub(super) fn verdict(
         field.keeps()
     };
     let (mut gains, mut prices) = sides(best, asks, base);
-    let one_run = facts.varies && field.runs(base) < 2 && gains.is_empty();
+    let one_run = !facts.replays && field.runs(base) < 2 && gains.is_empty();
     let chosen = if takes { best.at } else { base };
     let other = (!takes && !gains.is_empty()).then(|| Other {
         scheduler: here[best.at].scheduler.clone(),
@@ -516,7 +516,7 @@ pub(super) fn verdict(
         unsteady,
         never_steady,
         default_not_run: default_not_run(here, facts),
-        repeats: !facts.varies,
+        repeats: facts.repeats(field.runs(base).max(pairs)),
         short: short(here),
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::RunsOn;
-use iosched_experiment::record::{Ask, JobRecord, Record, Status};
+use iosched_experiment::record::{Ask, DirStats, JobRecord, Record, Status};
 use iosched_experiment::replay::REPLAY;
 
 use super::{BASE, Measuring, UNSTEADY};
@@ -22,8 +22,30 @@ pub(super) struct Device {
     pub(super) live: bool,
     /// Workloads that never settled, with the reason.
     pub(super) never_steady: BTreeMap<String, String>,
-    /// Something was drawn at random, or measured: more runs tell more.
-    pub(super) varies: bool,
+    /// All were replays of traces, in which nothing is drawn at random.
+    pub(super) replays: bool,
+    /// Simulated runs of one trial came to different figures.
+    differs: bool,
+    /// The figures of the first run of each workload and scheduler.
+    first: BTreeMap<(String, String), u64>,
+}
+
+impl Device {
+    /// Nothing varies between `runs`: more of them tell no more.
+    pub(super) fn repeats(&self, runs: usize) -> bool {
+        self.replays || runs > 1 && !self.live && !self.differs
+    }
+}
+
+/// Stands for the figures of a run.
+fn figures(r: &Record) -> u64 {
+    let sides = |j: &JobRecord| {
+        let of = |d: &DirStats| format!("{} {} {:?}", d.ios, d.bytes, d.clat.mean().to_bits());
+        [&j.read, &j.write, &j.trim, &j.sync].map(of).join(" ")
+    };
+    let jobs: Vec<String> = r.jobs.iter().map(sides).collect();
+    let own: Vec<u64> = r.metrics.iter().map(|m| m.value.to_bits()).collect();
+    iosched_engine::fnv1a(format!("{jobs:?} {own:?}").as_bytes())
 }
 
 /// What all processes of a job ask for together, whose figures are one.
@@ -62,8 +84,11 @@ impl Facts {
             here.default = r.provenance.get(BASE).cloned();
         }
         here.live |= r.backend.traits().kernel == RunsOn::Running;
-        let repeats = r.backend.traits().ours && r.provenance.contains_key(REPLAY);
-        here.varies |= !repeats;
+        let replay = r.backend.traits().ours && r.provenance.contains_key(REPLAY);
+        here.replays = replay && (here.first.is_empty() || here.replays);
+        let key = (r.trial.workload.clone(), format!("{} {}", r.trial.scheduler, r.trial.kernel));
+        let own = if r.backend.is_simulated() { figures(r) } else { here.first.len() as u64 };
+        here.differs |= !r.backend.is_simulated() || *here.first.entry(key).or_insert(own) != own;
         let workload = &r.trial.workload;
         if let Some(why) = r.provenance.get(UNSTEADY) {
             here.never_steady.insert(workload.clone(), why.clone());
@@ -93,7 +118,9 @@ impl Facts {
             default: None,
             live: false,
             never_steady: BTreeMap::new(),
-            varies: false,
+            replays: false,
+            differs: true,
+            first: BTreeMap::new(),
         };
         self.devices.get(device).unwrap_or(&NONE)
     }

@@ -6,6 +6,18 @@ use super::{Advice, Kind, Point, Verdict};
 use crate::render::value;
 
 impl Verdict {
+    /// A job gets less than it asks for under the base, and no scheduler gives it more.
+    #[must_use]
+    pub(super) fn is_beyond_schedulers(&self) -> bool {
+        let level = |column: usize| self.matrix.iter().all(|r| r.ratios[column] == Some(1.0));
+        let lacks = |p: &Point| {
+            let own = |name: &&String| **name == p.job || name.ends_with(&format!(" {}", p.job));
+            let column = self.asks.iter().position(|a| own(&a));
+            matches!(p.ask, Kind::Rate(_)) && p.met() == Some(false) && column.is_some_and(level)
+        };
+        self.demands.iter().any(lacks)
+    }
+
     /// The advice in few words, as the sentence begins: `Use bfq`.
     #[must_use]
     pub fn opening(&self) -> String {

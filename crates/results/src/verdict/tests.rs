@@ -535,3 +535,40 @@ fn a_chosen_scheduler_stands_to_the_default_and_to_the_best() {
     let s = standing(&level, "bfq", "mq-deadline").unwrap();
     assert_eq!((s.against_default.way, s.against_default.times()), (Way::Level, 1.0));
 }
+
+/// Equal runs are one draw, however many there are.
+#[test]
+fn equal_runs_are_not_called_sure() {
+    let job = |rate: u64| vec![job("a", None, rate * 10 * MIB, 20)];
+    let of_round = |round| [record("mq-deadline", round, job(50)), record("none", round, job(90))];
+    let all: Vec<Record> = (1..=5).flat_map(of_round).collect();
+    let v = of(&all);
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "none"));
+    let said = text(std::slice::from_ref(&v), 80);
+    assert!(said.contains("5 equal runs: one draw") && !said.contains("sure"), "{said}");
+}
+
+/// A rate that no scheduler gives is no matter of schedulers.
+#[test]
+fn a_rate_that_none_gives_is_beyond_schedulers() {
+    let film = |least: u64| {
+        of(&desktop(
+            &[("mq-deadline", least, 40, 50), ("none", least, 40, 50), ("bfq", least, 40, 50)],
+            6,
+        ))
+    };
+    let said = |v: &Verdict| text(std::slice::from_ref(v), 80);
+    let (lacks, has) = (film(4), film(8));
+    assert!(
+        said(&lacks).starts_with("disk: no scheduler helps; keep mq-deadline"),
+        "{}",
+        said(&lacks)
+    );
+    assert!(said(&lacks).contains("less than it asks for"), "{}", said(&lacks));
+    assert!(said(&has).starts_with("disk: keep mq-deadline"), "{}", said(&has));
+    assert!(
+        lacks.sentence().starts_with("No scheduler helps; keep mq-deadline"),
+        "{}",
+        lacks.sentence()
+    );
+}

@@ -67,7 +67,8 @@ fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
 /// `sure, 12 of 12`.
 pub(super) fn firm(v: &Verdict) -> String {
     match (v.firmness, v.runs) {
-        _ if v.repeats => "a replay, which repeats itself".into(),
+        (_, 0 | 1) if v.repeats => "a replay, which repeats itself".into(),
+        (_, n) if v.repeats => format!("{n} equal runs: one draw"),
         (Firmness::Unsure, 0 | 1) => "unsure, one run (--runs 12 tells more)".into(),
         (Firmness::Unsure, n) => format!("unsure, {n} runs"),
         (Firmness::Likely, n) if v.verdict == Advice::Keep => format!("likely, {n} runs"),
@@ -95,6 +96,7 @@ pub(super) fn opening(v: &Verdict) -> String {
             let level = v.matrix.iter().all(|r| r.ratios.iter().all(|r| *r == Some(1.0)));
             format!("{name} is {}", if level { "level with the others" } else { "ahead" })
         }
+        Advice::Keep if v.is_beyond_schedulers() => format!("no scheduler helps; keep {name}"),
         Advice::Keep => format!("keep {name}"),
         Advice::Unknown => "cannot tell from one run".into(),
     }
