@@ -3,6 +3,9 @@
 //! A bio is queued; requests that cover it are issued and complete. A request may hold several bios (merged) or a part
 //! of one (split), so a bio is issued with the first request that touches it and done with the completion of its last
 //! sector. Its task and flags are those of the event that it was queued with: later events run in other tasks.
+//!
+//! A disk without FUA gets a flush behind a FUA write, whose request then has no FUA. Its bio is done with a completion
+//! of no sectors at its place.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,6 +17,8 @@ use crate::tally::Tally;
 
 /// I/Os kept at a time. One that is still not complete when so many came after it has lost its completion.
 const MOST: usize = 1 << 17;
+/// A FUA write whose last completion is not in the trace this long after its data is done with those.
+const LONGEST_FLUSH: Nanos = 10_000_000_000;
 /// Bios looked at for one event.
 const MOST_LOOKS: usize = 1 << 10;
 
@@ -36,6 +41,8 @@ struct Slot {
     left: u64,
     /// The bio that a remap made this of, until an event says that it was queued here, too.
     moved: Option<u64>,
+    /// A flush comes behind it.
+    flushed: bool,
     /// A request, in a trace that has no bios: merges make it grow until it goes to the driver.
     request: bool,
     state: State,
@@ -54,6 +61,8 @@ pub(crate) struct Pairer {
     longest: u64,
     /// Whether the trace has queue events.
     queues: bool,
+    /// The time of the last event.
+    now: Nanos,
 }
 
 fn class(op: Op) -> u8 {
@@ -78,6 +87,7 @@ impl Pairer {
 
     /// Takes the next event.
     pub(crate) fn event(&mut self, mut e: Event, tally: &mut Tally) {
+        self.now = e.at;
         // A flush is queued as a write without data.
         if e.sectors == 0 && e.op == Op::Write && e.flags.has(Flags::PREFLUSH) {
             e.op = Op::Flush;
@@ -107,7 +117,8 @@ impl Pairer {
     pub(crate) fn pop(&mut self, end: bool, tally: &mut Tally) -> Option<Io> {
         loop {
             let front = self.ring.front()?;
-            let late = end || self.ring.len() > MOST;
+            let over = |done: Nanos| self.now.saturating_sub(done) > LONGEST_FLUSH;
+            let late = end || self.ring.len() > MOST || front.io.done.is_some_and(over);
             if front.state == State::Open && !late {
                 return None;
             }
@@ -306,6 +317,7 @@ impl Pairer {
             let slot = self.slot(n);
             slot.issued += sectors;
             slot.io.issued = slot.io.issued.or(Some(e.at));
+            slot.flushed |= slot.io.flags.has(Flags::FUA) && !e.flags.has(Flags::FUA);
         }
     }
 
@@ -361,7 +373,9 @@ impl Pairer {
             self.arrived(n, tally);
             let slot = self.slot(n);
             slot.left = slot.left.saturating_sub(sectors);
-            if slot.left == 0 {
+            if slot.left == 0 && slot.flushed {
+                slot.io.done = Some(e.at);
+            } else if slot.left == 0 {
                 self.done(n, e);
             }
         }
@@ -377,11 +391,22 @@ impl Pairer {
             }
             return;
         }
+        if let Some(n) = self.behind_flush(e) {
+            return self.done(n, e);
+        }
         let after_command = self.exact(&flush, |s| s.io.done.is_some());
         match after_command.or_else(|| self.exact(&flush, |_| true)) {
             Some(n) => self.done(n, e),
             None => tally.flush_steps += 1,
         }
+    }
+
+    /// The FUA write that is done with this completion of no sectors.
+    fn behind_flush(&self, e: &Event) -> Option<u64> {
+        let (disk, class) = (e.disk.0, class(Op::Write));
+        let here = self.open.range((disk, class, e.sector, 0)..=(disk, class, e.sector, u64::MAX));
+        let waits = |n: &u64| self.at(*n).flushed && self.at(*n).io.done.is_some();
+        here.map(|k| k.3).take(MOST_LOOKS).find(waits)
     }
 
     fn done(&mut self, number: u64, e: &Event) {
@@ -399,7 +424,8 @@ impl Pairer {
 
 impl Slot {
     fn of(io: Io, state: State) -> Slot {
-        Slot { io, start: 0, end: 0, issued: 0, left: 0, moved: None, request: false, state }
+        let (moved, flushed, request) = (None, false, false);
+        Slot { io, start: 0, end: 0, issued: 0, left: 0, moved, flushed, request, state }
     }
 
     /// A bio below another has its task: it was made by a worker or by none.

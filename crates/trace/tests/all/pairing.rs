@@ -140,3 +140,30 @@ fn a_completion_behind_lost_events_is_that_of_no_earlier_read() {
     let t = &tables.tally;
     assert_eq!((t.lost, t.unfinished, t.completions_without_start), (77, 1, 1));
 }
+
+/// Linux 6.18 on a disk with a write cache and no FUA (tracefs): the write of a journal's commit waits for the flush before
+/// and for the flush behind it, whose end is a completion without sectors.
+#[test]
+fn a_write_with_fua_is_done_when_the_flush_behind_it_is() {
+    let events = [
+        "queue 7,64 FWFSM 736 + 8",
+        "issue 7,64 FF 0 () 0 + 0",
+        "complete 7,64 FF () 18446744073709551615 + 0",
+        "insert 7,64 WSM 4096 () 736 + 8",
+        "issue 7,64 WSM 4096 () 736 + 8",
+        "complete 7,64 WSM () 736 + 8",
+        "issue 7,64 FF 0 () 0 + 0",
+        "complete 7,64 FF () 18446744073709551615 + 0",
+        "complete 7,64 WSM () 736 + 0",
+    ];
+    assert_eq!(seen(&ftrace(&events)), [("7,64", 736, 8, 0, Some(8))]);
+    // A trace that ends before, and a disk that has FUA.
+    let cut = ftrace(&events[..6]);
+    assert_eq!((seen(&cut), cut.1.tally.unfinished), (vec![("7,64", 736, 8, 0, Some(5))], 0));
+    let fua = [
+        "queue 7,64 WFS 736 + 8",
+        "issue 7,64 WFS 4096 () 736 + 8",
+        "complete 7,64 WFS () 736 + 8",
+    ];
+    assert_eq!(seen(&ftrace(&fua)), [("7,64", 736, 8, 0, Some(2))]);
+}

@@ -250,10 +250,10 @@ fn a_trace_goes_beside_other_work() {
         let record = &e["records"][0];
         let jobs = record["jobs"].as_array().unwrap();
         let reads = |name: &str| {
-            let job = jobs.iter().find(|j| j["name"] == name);
+            let job = jobs.iter().find(|j| j["name"].as_str().unwrap().starts_with(name));
             job.and_then(|j| j["read"]["ios"].as_u64())
         };
-        assert_eq!(reads("beside db"), Some(60), "{work}: {jobs:?}");
+        assert_eq!(reads("beside db"), Some(60), "{work}");
         assert!(jobs.len() >= 3, "{work}");
         assert!(metric(record, "beside makespan").unwrap() > 0.7, "{work}");
     }
