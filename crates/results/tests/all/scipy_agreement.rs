@@ -87,7 +87,15 @@ fn summaries() {
         close(s.sd.unwrap(), c.sd, 1e-12);
         close(s.se.unwrap(), c.se, 1e-12);
         let ci = s.ci.unwrap();
-        if ci.method == CiMethod::T {
+        if s.skewed() {
+            // Student's interval of the logarithms, as far as it holds the median; below zero, where it is not bounded.
+            let logs: Vec<f64> = c.x.iter().map(|x| x.ln() - 1e3).collect();
+            let (of_logs, centre) = (summarize(&obs(&logs), 1).ci.unwrap(), s.centre().unwrap());
+            if of_logs.method == CiMethod::T {
+                close(ci.low, (of_logs.low + 1e3).exp().min(c.median), 1e-9);
+            }
+            assert!(ci.low <= centre && centre <= ci.high);
+        } else if ci.method == CiMethod::T {
             // The mean of what is never negative is not negative.
             let least = if c.x.iter().all(|x| *x >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
             close(ci.low, c.t.0.max(least), 1e-9);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Placed, Ran, Row, complete_from, has, make, rounds};
+use super::{Placed, Ran, Rounds, Row, complete_from, has, make, rounds};
 use crate::stats::{Better, mean_and_sd};
 
 /// Every run of everybody has enough I/Os for a percentile.
@@ -48,12 +48,13 @@ pub(super) fn latencies(workload: &str, row: &Row<'_>) -> Vec<Placed> {
 /// hundredth, which the percentile does not see. So it is where the page cache answers all but a few calls.
 fn waits_lie_beyond(row: &Row<'_>, measure: &str) -> bool {
     let above = |c: &Ran<'_>| {
-        let of = |name: &str| {
-            let all: Vec<f64> = rounds(c, name).values().map(|o| o.value).collect();
-            (!all.is_empty()).then(|| mean_and_sd(&all).0)
+        // Of the rounds with both: in one that starves there are too few I/Os for the percentile.
+        let (means, p99s) = (rounds(c, &measure.replace("p99", "mean")), rounds(c, measure));
+        let of = |which: &Rounds| {
+            let both = which.iter().filter(|(r, _)| means.contains_key(r) && p99s.contains_key(r));
+            mean_and_sd(&both.map(|(_, o)| o.value).collect::<Vec<f64>>()).0
         };
-        let both = of(&measure.replace("p99", "mean")).zip(of(measure));
-        both.is_some_and(|(mean, p99)| mean > p99)
+        !p99s.is_empty() && of(&means) > of(&p99s)
     };
     measure.contains("p99") && row.iter().flatten().any(above)
 }
