@@ -244,7 +244,7 @@ mod tests {
     fn a_job_file_on_the_command_line_is_read() {
         let file = "[global]\nruntime=3\nbs=8k\n[a]\nrw=read\nsize=1m\n";
         let include = |name: &str| match name {
-            "job.fio" | "/root/rr.fio" => Ok(file.to_string()),
+            "job.fio" | "/srv/rr.fio" => Ok(file.to_string()),
             other => Err(format!("{other} is not there")),
         };
         let set = |text: &str| parse("a.sh", text, &NoLookup, &include, &[]);
@@ -263,7 +263,7 @@ ioengine=libaio
 ",
             ),
             (
-                "sudo fio --output-format=json /root/rr.fio
+                "sudo fio --output-format=json /srv/rr.fio
 ",
                 "",
             ),
