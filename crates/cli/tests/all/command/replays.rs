@@ -244,18 +244,18 @@ fn a_trace_goes_beside_other_work() {
     let file = place.file("app.blk", csv(60));
     let direct = place.file("direct.fio", "[w]\nrw=write\nbs=64k\ndirect=1\nsize=32m\n");
     let files = place.file("files.fio", "[f]\nrw=write\nbs=64k\nsize=16m\ndirectory=/d\n");
-    for work in [&*direct, &*files, "fs-mark n=50"] {
-        let args = [work, "--beside", &file, "--device", "hdd-7200", "--scheduler", "none"];
-        let e = json(&place, &[&args[..], &["--warm-up", "0s"]].concat());
+    for work in [&[&*direct][..], &[&*files], &["fs-mark", "--param", "n=50"]] {
+        let args = ["--beside", &file, "--device", "hdd-7200", "--scheduler", "none"];
+        let e = json(&place, &[work, &args[..], &["--warm-up", "0s"]].concat());
         let record = &e["records"][0];
         let jobs = record["jobs"].as_array().unwrap();
         let reads = |name: &str| {
             let job = jobs.iter().find(|j| j["name"].as_str().unwrap().starts_with(name));
             job.and_then(|j| j["read"]["ios"].as_u64())
         };
-        assert_eq!(reads("beside db"), Some(60), "{work}");
-        assert!(jobs.len() >= 3, "{work}");
-        assert!(metric(record, "beside makespan").unwrap() > 0.7, "{work}");
+        assert_eq!(reads("beside db"), Some(60), "{work:?}");
+        assert!(jobs.len() >= 3, "{work:?}");
+        assert!(metric(record, "beside makespan").unwrap() > 0.7, "{work:?}");
     }
     let text = format!(
         "devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\nworkloads = [{{ file = \"{direct}\", beside = {{ trace = \"{file}\", replay = \"as-recorded\" }} }}]\n"
