@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Placed, Ran, Rounds, Row, complete_from, has, make, rounds};
+use crate::measure::resolution;
 use crate::stats::{Better, mean_and_sd};
 
 /// Every run of everybody has enough I/Os for a percentile.
@@ -54,7 +55,8 @@ fn waits_lie_beyond(row: &Row<'_>, measure: &str) -> bool {
             let both = which.iter().filter(|(r, _)| means.contains_key(r) && p99s.contains_key(r));
             mean_and_sd(&both.map(|(_, o)| o.value).collect::<Vec<f64>>()).0
         };
-        !p99s.is_empty() && of(&means) > of(&p99s)
+        // A percentile is the middle of its bin.
+        !p99s.is_empty() && of(&means) > of(&p99s) * (1.0 + resolution(measure))
     };
     measure.contains("p99") && row.iter().flatten().any(above)
 }
