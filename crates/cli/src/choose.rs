@@ -1,6 +1,7 @@
 //! From arguments to experiments: the quick form, and what it changes in experiment files.
 
 mod often;
+mod work;
 
 use clap::Parser;
 use iosched_backends::switch;
@@ -9,7 +10,7 @@ use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, name_apart, stem};
 use iosched_experiment::{
     BackendKind, DeviceRef, Experiment, JobSource, OPTIONS_LINE, Place, Placed, ProgramKind,
-    ProgramRef, ReplayRef, SchedulerRef, Sources, Steady, TraceRef, Trial, WorkloadRef, path_of,
+    SchedulerRef, Sources, Steady, Trial, path_of,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
@@ -20,6 +21,8 @@ use crate::args::{Cli, Command, RunArgs};
 use crate::fail::{Failure, Outcome};
 use crate::{asked, files, jobs, live, replay, short, situations};
 pub(crate) use often::planned;
+use work::workload;
+pub(crate) use work::{is_command, joined};
 
 /// An experiment and how it was asked for.
 pub(crate) struct Chosen {
@@ -108,53 +111,6 @@ fn read(args: &RunArgs, file: &str, text: &str) -> Outcome<Experiment> {
         all.messages.extend(more.messages);
     }
     Err(all)
-}
-
-/// A fio command line among the workloads: its words, which the shell has taken apart, as one text again.
-pub(crate) fn joined(files: Vec<String>) -> Vec<String> {
-    let at_fio = |f: &String| f == "fio" || f.ends_with("/fio");
-    let first = files.iter().position(|f| f != "sudo");
-    if files.len() > 1 && first.is_some_and(|i| at_fio(&files[i])) {
-        return vec![files.iter().map(|w| asked::quoted(w)).collect::<Vec<_>>().join(" ")];
-    }
-    files
-}
-
-/// Whether a workload is a fio command line.
-pub(crate) fn is_command(file: &str) -> bool {
-    let mut words = file.split_whitespace().skip_while(|w| *w == "sudo");
-    let fio = words.next().is_some_and(|w| w == "fio" || w.ends_with("/fio"));
-    fio && words.next().is_some_and(|w| w.starts_with('-'))
-}
-
-/// A file if it exists or can only be a file, else a job that comes with the program.
-fn workload(file: &str) -> Placed<WorkloadRef> {
-    if is_command(file) {
-        let job = JobSource::Text(file.into());
-        return Placed::new(WorkloadRef::new("fio", job), Place::file("fio"));
-    }
-    if let Some(program) =
-        ProgramRef::of_line(file).filter(|_| !std::path::Path::new(file).exists())
-    {
-        let job = JobSource::Program(program);
-        return Placed::new(WorkloadRef::new(file, job), Place::file(file));
-    }
-    if replay::is_trace(file) {
-        let (name, job) = (stem(file).to_string(), JobSource::Replay(ReplayRef::of(file)));
-        return Placed::new(WorkloadRef::new(name, job), Place::file(file));
-    }
-    let named = !file.contains(['/', '.']) && !std::path::Path::new(file).exists();
-    // The slash keeps a file without a suffix from being taken for a name.
-    let path =
-        if named || file.contains(['/', '.']) { file.to_string() } else { format!("./{file}") };
-    let name = stem(file).to_string();
-    let plain = std::fs::metadata(&path).is_ok_and(|m| m.is_file());
-    let read = |path: &str| if plain { files::text(path) } else { Err(String::new()) };
-    let job = match TraceRef::is_log_of(&path, &read) {
-        true => JobSource::Trace(TraceRef { file: path, options: Default::default() }),
-        false => JobSource::File(path),
-    };
-    Placed::new(WorkloadRef::new(name, job), Place::file(file))
 }
 
 /// Every scheduler that the kernel has, those out of tree left out.
