@@ -24,7 +24,7 @@ pub(super) struct Device {
     pub(super) never_steady: BTreeMap<String, String>,
     /// All were replays of traces, in which nothing is drawn at random.
     pub(super) replays: bool,
-    /// Simulated runs of one trial came to different figures.
+    /// Runs of one trial came to different figures, or were measured.
     differs: bool,
     /// The figures of the first run of each workload and scheduler.
     first: BTreeMap<(String, String), u64>,
@@ -33,7 +33,7 @@ pub(super) struct Device {
 impl Device {
     /// Nothing varies between `runs`: more of them tell no more.
     pub(super) fn repeats(&self, runs: usize) -> bool {
-        self.replays || runs > 1 && !self.live && !self.differs
+        self.replays || runs > 1 && !self.differs
     }
 }
 
@@ -87,8 +87,9 @@ impl Facts {
         let replay = r.backend.traits().ours && r.provenance.contains_key(REPLAY);
         here.replays = replay && (here.first.is_empty() || here.replays);
         let key = (r.trial.workload.clone(), format!("{} {}", r.trial.scheduler, r.trial.kernel));
-        let own = if r.backend.is_simulated() { figures(r) } else { here.first.len() as u64 };
-        here.differs |= !r.backend.is_simulated() || *here.first.entry(key).or_insert(own) != own;
+        let own = figures(r);
+        let same = *here.first.entry(key).or_insert(own) == own;
+        here.differs |= !(same && r.backend.is_simulated());
         let workload = &r.trial.workload;
         if let Some(why) = r.provenance.get(UNSTEADY) {
             here.never_steady.insert(workload.clone(), why.clone());
